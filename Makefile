@@ -1,0 +1,87 @@
+# Needs Python 3.11 to 3.14, git and make; everything else goes into .venv.
+# Another interpreter: make test PYTHON=python3.13    Arguments: make test ARGS="-k reply -x"
+
+PYTHON ?= python3
+ARGS ?=
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip -qq --disable-pip-version-check
+
+# The lock names the public index, whatever this machine is set up to use.
+unexport UV_INDEX UV_INDEX_URL UV_DEFAULT_INDEX UV_EXTRA_INDEX_URL UV_FIND_LINKS UV_NO_INDEX
+UV := UV_PYTHON_DOWNLOADS=never $(VENV)/bin/uv --no-config --quiet
+EXPORT := $(UV) export --frozen --offline --python $(PY) --format requirements.txt \
+	--no-hashes --no-emit-project --no-header
+MADE_BY := \# Made from uv.lock by `make lock`, for machines that have pip and no uv.
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.PHONY: help run test check spec lock clean format same-python
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: $(VENV)/.run ## start the service with the example skills (data in .turnkeeper)
+	@$(VENV)/bin/turnkeeper serve --data-dir .turnkeeper --skills-dir examples/skills $(ARGS)
+
+test: $(VENV)/.dev ## run the tests
+	@$(PY) -m pytest $(ARGS)
+
+check: $(VENV)/.dev ## format, lint, types, import rules, lock files
+	@echo "== format"
+	@$(PY) -m ruff format --check .
+	@echo "== lint"
+	@$(PY) -m ruff check .
+	@echo "== types"
+	@$(PY) -m mypy
+	@echo "== imports"
+	@$(VENV)/bin/lint-imports --no-logo --no-cache
+	@echo "== lock files"
+	@$(UV) lock --check --offline --python $(PY) || { echo "uv.lock does not fit pyproject.toml: run make lock"; exit 1; }
+	@{ echo '$(MADE_BY)'; $(EXPORT) --no-dev; } | diff -u requirements.txt - || { echo "run make lock"; exit 1; }
+	@{ echo '$(MADE_BY)'; $(EXPORT); } | diff -u requirements-dev.txt - || { echo "run make lock"; exit 1; }
+	@echo "all good"
+
+spec: $(VENV)/.dev ## show which scenario of the specification is held by which test
+	@$(PY) tools/spec_table.py $(ARGS)
+
+format: $(VENV)/.dev ## format the code and apply the safe lint fixes
+	@$(PY) -m ruff format .
+	@$(PY) -m ruff check --fix .
+
+lock: $(VENV)/.dev ## write uv.lock and both requirements files again (ARGS="--upgrade" for newer versions)
+	@$(UV) lock --python $(PY) --default-index https://pypi.org/simple $(ARGS)
+	@{ echo '$(MADE_BY)'; $(EXPORT) --no-dev; } > requirements.txt
+	@{ echo '$(MADE_BY)'; $(EXPORT); } > requirements-dev.txt
+
+clean: ## remove .venv, caches and builds (never .turnkeeper: it holds your runs)
+	rm -rf $(VENV) build dist .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	find . -path ./.git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(PY):
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))' 2>/dev/null || { \
+		echo "Turnkeeper needs Python 3.11 to 3.14, and $(PYTHON) is something else: try make PYTHON=python3.13" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo "$(PYTHON) cannot make virtual environments here: install python3-venv (apt install python3-venv)" >&2; exit 1; }
+	@echo "setting up $(VENV) (once, about a minute)"
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
+
+# Asking for an interpreter by name while .venv was made by another would otherwise go unnoticed.
+same-python: $(PY)
+ifeq ($(origin PYTHON),command line)
+	@[ "$$($(PYTHON) -V)" = "$$($(PY) -V)" ] || { \
+		echo "$(VENV) was made by $$($(PY) -V), not by $(PYTHON): run make clean first" >&2; exit 1; }
+endif
+
+$(VENV)/.run: requirements.txt pyproject.toml | same-python
+	@echo "installing what the service needs"
+	@$(PIP) install -r requirements.txt
+	@$(PIP) install --no-deps -e .
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.txt requirements.txt pyproject.toml | same-python
+	@echo "installing what the service and its tests need"
+	@$(PIP) install -r requirements-dev.txt
+	@$(PIP) install --no-deps -e .
+	@touch $(VENV)/.run $@
