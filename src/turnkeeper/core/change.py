@@ -1,0 +1,114 @@
+"""A Change is one step of one run with everything that must be written together; here are its building blocks.
+
+`lifecycle.py` composes them; nobody else does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from turnkeeper.core.fcmp import Event, Type, instant
+from turnkeeper.core.run import (
+    Attempt,
+    Ending,
+    Failure,
+    Handle,
+    Idempotency,
+    Interaction,
+    Question,
+    Run,
+    RunWarning,
+)
+from turnkeeper.core.statechart import Trigger, next_state
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One step of one run. The store writes all of it in one transaction, or nothing."""
+
+    before: Run | None
+    after: Run
+    trigger: Trigger | None
+    """None for the two steps that change no state: a run's creation, and the intent to end it."""
+    events: tuple[Event, ...] = ()
+    interaction: Interaction | None = None
+    attempt: Attempt | None = None
+    enqueue: bool = False
+    """A turn of this run is now to be dispatched."""
+    idempotency: Idempotency | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnReport:
+    """What a finished turn brings along, beside its verdict."""
+
+    output: Sequence[Event] = ()
+    """Events of the engine that were not appended yet."""
+    handle: Handle | None = None
+    usage: Mapping[str, int]
+    noted: Sequence[RunWarning] = ()
+    """Warnings that stand in the log already."""
+    warnings: Sequence[RunWarning] = ()
+    question: Question
+    result: Mapping[str, Any] | None = None
+    evidence: Mapping[str, Any]
+    verdict: Mapping[str, Any]
+
+
+AT_REST: dict[str, Any] = {"lease": None, "due_at": None, "pending_interaction_id": None, "held": None}
+
+
+def step(
+    run: Run,
+    trigger: Trigger,
+    now: datetime,
+    *,
+    cause: Sequence[Event] = (),
+    effect: Sequence[Event] = (),
+    enqueue: bool = False,
+    **fields: Any,
+) -> Change:
+    """Cause, then the change of state, then what follows from it: the order of every log."""
+    state = next_state(run.state, trigger)
+    after = replace(run, state=state, version=run.version + 1, updated_at=now, **fields)
+    changed = [_state_changed(run, after, trigger, now)] if state is not run.state else []
+    events = (*cause, *changed, *effect)
+    return Change(before=run, after=after, trigger=trigger, events=events, enqueue=enqueue)
+
+
+def _state_changed(before: Run, after: Run, trigger: Trigger, now: datetime) -> Event:
+    data: dict[str, Any] = {
+        "from": before.state.value,
+        "to": after.state.value,
+        "trigger": trigger.value,
+        "updated_at": instant(now),
+    }
+    if after.pending_interaction_id is not None:
+        data["pending_interaction_id"] = after.pending_interaction_id
+    return Event(Type.STATE_CHANGED, data, now, after.attempt_number)
+
+
+def intend(run: Run, ending: Ending, now: datetime) -> Change:
+    """`due_at` goes with it: a deadline that has been decided must not fire again."""
+    after = replace(run, ending=ending, due_at=None, version=run.version + 1, updated_at=now)
+    return Change(before=run, after=after, trigger=None)
+
+
+def fail(
+    run: Run, trigger: Trigger, failure: Failure, now: datetime, *, cause: Sequence[Event] = (), **fields: Any
+) -> Change:
+    error = {"error": {"code": failure.code.value, "message": failure.message}}
+    return step(
+        run,
+        trigger,
+        now,
+        cause=cause,
+        effect=[Event(Type.FAILED, error, now, run.attempt_number)],
+        error=failure,
+        finished_at=now,
+        **AT_REST,
+        **fields,
+    )

@@ -1,0 +1,277 @@
+"""Every code that the API can show, with the sentence the docs print, and the exceptions that carry them.
+
+HTTP status codes are not chosen here; see `web/problems.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+
+class Code(StrEnum):
+    """Why a request was refused, or why a run failed. Stable once released."""
+
+    # requests
+    INVALID_REQUEST = "INVALID_REQUEST"
+    UNKNOWN_FIELD = "UNKNOWN_FIELD"
+    OPTION_CONFLICT = "OPTION_CONFLICT"
+    INPUT_INVALID = "INPUT_INVALID"
+    SKILL_NOT_FOUND = "SKILL_NOT_FOUND"
+    SKILL_BROKEN = "SKILL_BROKEN"
+    SKILL_EXECUTION_MODE_UNSUPPORTED = "SKILL_EXECUTION_MODE_UNSUPPORTED"
+    SKILL_ENGINE_UNSUPPORTED = "SKILL_ENGINE_UNSUPPORTED"
+    ENGINE_NOT_FOUND = "ENGINE_NOT_FOUND"
+    ENGINE_NOT_READY = "ENGINE_NOT_READY"
+    INTERACTIVE_PROFILE_UNSUPPORTED = "INTERACTIVE_PROFILE_UNSUPPORTED"
+    RUN_NOT_FOUND = "RUN_NOT_FOUND"
+    RUN_NOT_WAITING = "RUN_NOT_WAITING"
+    RUN_ENDING = "RUN_ENDING"
+    INTERACTION_STALE = "INTERACTION_STALE"
+    INTERACTION_ANSWERED = "INTERACTION_ANSWERED"
+    IDEMPOTENCY_KEY_REUSED = "IDEMPOTENCY_KEY_REUSED"
+    QUEUE_FULL = "QUEUE_FULL"
+    CURSOR_INVALID = "CURSOR_INVALID"
+    RESULT_NOT_AVAILABLE = "RESULT_NOT_AVAILABLE"
+    FILE_NOT_FOUND = "FILE_NOT_FOUND"
+    UNAUTHORIZED = "UNAUTHORIZED"
+    HOST_NOT_ALLOWED = "HOST_NOT_ALLOWED"
+    ORIGIN_NOT_ALLOWED = "ORIGIN_NOT_ALLOWED"
+    BODY_TOO_LARGE = "BODY_TOO_LARGE"
+    NOT_FOUND = "NOT_FOUND"
+    METHOD_NOT_ALLOWED = "METHOD_NOT_ALLOWED"
+    STORAGE_UNAVAILABLE = "STORAGE_UNAVAILABLE"
+    SHUTTING_DOWN = "SHUTTING_DOWN"
+    # start of the service
+    SETTINGS_INVALID = "SETTINGS_INVALID"
+    DATA_DIR_IN_USE = "DATA_DIR_IN_USE"
+    SCHEMA_TOO_NEW = "SCHEMA_TOO_NEW"
+    # runs
+    OUTPUT_INVALID = "OUTPUT_INVALID"
+    INTERACTIVE_MAX_ATTEMPT_EXCEEDED = "INTERACTIVE_MAX_ATTEMPT_EXCEEDED"
+    INTERACTION_WAIT_TIMEOUT = "INTERACTION_WAIT_TIMEOUT"
+    INTERACTION_PROCESS_LOST = "INTERACTION_PROCESS_LOST"
+    RECONCILE_FAILED = "RECONCILE_FAILED"
+    RUN_INTERRUPTED = "RUN_INTERRUPTED"
+    UPLOAD_MISSING = "UPLOAD_MISSING"
+    SESSION_LOST = "SESSION_LOST"
+    ENGINE_AUTH_REQUIRED = "ENGINE_AUTH_REQUIRED"
+    ENGINE_QUOTA_EXCEEDED = "ENGINE_QUOTA_EXCEEDED"
+    ENGINE_FAILED = "ENGINE_FAILED"
+    ENGINE_KILLED = "ENGINE_KILLED"
+    ENGINE_NO_RESULT = "ENGINE_NO_RESULT"
+    ENGINE_FIRST_BYTE_TIMEOUT = "ENGINE_FIRST_BYTE_TIMEOUT"
+    ENGINE_IDLE_TIMEOUT = "ENGINE_IDLE_TIMEOUT"
+    ENGINE_TURN_TIMEOUT = "ENGINE_TURN_TIMEOUT"
+    INTERNAL_ERROR = "INTERNAL_ERROR"
+
+
+class Warn(StrEnum):
+    """What a run or a skill is worth telling about without failing it."""
+
+    INTERACTIVE_COMPLETED_WITHOUT_DONE_MARKER = "INTERACTIVE_COMPLETED_WITHOUT_DONE_MARKER"
+    ENGINE_FAILED_AFTER_RESULT = "ENGINE_FAILED_AFTER_RESULT"
+    ENGINE_LINGERED_AFTER_RESULT = "ENGINE_LINGERED_AFTER_RESULT"
+    ENGINE_LEFT_PROCESSES = "ENGINE_LEFT_PROCESSES"
+    PROCESS_NOT_REAPED = "PROCESS_NOT_REAPED"
+    MARKER_BEFORE_LAST_MESSAGE = "MARKER_BEFORE_LAST_MESSAGE"
+    MESSAGE_TRUNCATED = "MESSAGE_TRUNCATED"
+    LINE_TRUNCATED = "LINE_TRUNCATED"
+    RAW_OUTPUT_CAPPED = "RAW_OUTPUT_CAPPED"
+    ASK_BLOCK_INVALID = "ASK_BLOCK_INVALID"
+    QUESTION_EMPTY = "QUESTION_EMPTY"
+    TURN_RESTARTED = "TURN_RESTARTED"
+    OUTPUT_SCHEMA_TOO_LOOSE = "OUTPUT_SCHEMA_TOO_LOOSE"
+
+
+MEANING: dict[Code | Warn, str] = {
+    Code.INVALID_REQUEST: "The request is not of the documented form; `detail` says where.",
+    Code.UNKNOWN_FIELD: "The request has a field that the API does not know; it is named.",
+    Code.OPTION_CONFLICT: "One option was given twice, at the top and in `runtime_options`, with different values.",
+    Code.INPUT_INVALID: "Input or parameters do not fit the skill's schema; every error is listed by JSON pointer.",
+    Code.SKILL_NOT_FOUND: "No skill of that id is installed.",
+    Code.SKILL_BROKEN: "The skill's folder cannot be used as it is; every problem is listed.",
+    Code.SKILL_EXECUTION_MODE_UNSUPPORTED: "The skill's `execution_modes` do not include the requested mode.",
+    Code.SKILL_ENGINE_UNSUPPORTED: "The skill does not run on that engine; the allowed ones are named.",
+    Code.ENGINE_NOT_FOUND: "No engine of that name is known here.",
+    Code.ENGINE_NOT_READY: "The engine cannot be started as it is installed; the fix is named.",
+    Code.INTERACTIVE_PROFILE_UNSUPPORTED: "The engine cannot wait in the way that `interactive_profile` asks for.",
+    Code.RUN_NOT_FOUND: "No run of that id exists.",
+    Code.RUN_NOT_WAITING: "The run is not waiting for a reply; its state is named.",
+    Code.RUN_ENDING: "The run is being ended (cancel or timeout) and takes no more replies.",
+    Code.INTERACTION_STALE: "The reply names a question that is not the open one; the open one is named.",
+    Code.INTERACTION_ANSWERED: "Somebody else's answer to this question was accepted first.",
+    Code.IDEMPOTENCY_KEY_REUSED: "The `Idempotency-Key` was used for another request body in the last 24 hours.",
+    Code.QUEUE_FULL: "Too many runs are queued; nothing was stored. Try again after `Retry-After` seconds.",
+    Code.CURSOR_INVALID: "The cursor is not a number in the range of this log or list.",
+    Code.RESULT_NOT_AVAILABLE: "The run has no result (yet); its state is named.",
+    Code.FILE_NOT_FOUND: "The run has no such file, or it is not an ordinary file inside the run.",
+    Code.UNAUTHORIZED: "The bearer token is missing or wrong.",
+    Code.HOST_NOT_ALLOWED: "The `Host` header names a host that this service does not answer for.",
+    Code.ORIGIN_NOT_ALLOWED: "The request comes from a web page of another origin.",
+    Code.BODY_TOO_LARGE: "The request body is larger than the limit.",
+    Code.NOT_FOUND: "No such path.",
+    Code.METHOD_NOT_ALLOWED: "The path exists, but not for this method.",
+    Code.STORAGE_UNAVAILABLE: "The database could not take the write (disk full, read-only); nothing was changed.",
+    Code.SHUTTING_DOWN: "The service is stopping and takes no new work.",
+    Code.SETTINGS_INVALID: "A setting is wrong; it is named with the value it had.",
+    Code.DATA_DIR_IN_USE: "Another server owns the data directory; its pid is named.",
+    Code.SCHEMA_TOO_NEW: "The database was written by a newer Turnkeeper.",
+    Code.OUTPUT_INVALID: "The turn ended without output that passes the skill's schema.",
+    Code.INTERACTIVE_MAX_ATTEMPT_EXCEEDED: "The last allowed turn brought neither the done marker nor valid output.",
+    Code.INTERACTION_WAIT_TIMEOUT: "Nobody replied to a resident run before `wait_deadline_at`.",
+    Code.INTERACTION_PROCESS_LOST: "The resident process of a waiting run is gone and its session cannot be loaded.",
+    Code.RECONCILE_FAILED: "After a restart the waiting run had no open question or no usable session.",
+    Code.RUN_INTERRUPTED: "The service stopped in the middle of a turn that cannot be resumed.",
+    Code.UPLOAD_MISSING: "The files that the job needs were not uploaded in time.",
+    Code.SESSION_LOST: "The engine no longer knows the session that the run wanted to resume.",
+    Code.ENGINE_AUTH_REQUIRED: "The engine asks for a login or rejects the one it has.",
+    Code.ENGINE_QUOTA_EXCEEDED: "The engine's provider refuses more requests for now.",
+    Code.ENGINE_FAILED: "The engine reported an error, or exited with one.",
+    Code.ENGINE_KILLED: "A signal that was not ours ended the engine.",
+    Code.ENGINE_NO_RESULT: "The engine exited without the event that closes a turn.",
+    Code.ENGINE_FIRST_BYTE_TIMEOUT: "The engine printed nothing at all within `timeouts.first_byte_sec`.",
+    Code.ENGINE_IDLE_TIMEOUT: "The engine was silent for `timeouts.idle_sec`.",
+    Code.ENGINE_TURN_TIMEOUT: "The turn took longer than `timeouts.turn_sec`.",
+    Code.INTERNAL_ERROR: "A fault of ours; the log has the details under the run's id.",
+    Warn.INTERACTIVE_COMPLETED_WITHOUT_DONE_MARKER: "Valid output ended an interactive run without the done marker.",
+    Warn.ENGINE_FAILED_AFTER_RESULT: "The engine failed after it had given marker and valid output.",
+    Warn.ENGINE_LINGERED_AFTER_RESULT: "The engine did not exit after its result and was ended.",
+    Warn.ENGINE_LEFT_PROCESSES: "The engine exited and left processes behind; they were ended.",
+    Warn.PROCESS_NOT_REAPED: "A process of the run survived even SIGKILL (uninterruptible); look at the host.",
+    Warn.MARKER_BEFORE_LAST_MESSAGE: "The done marker came in an earlier message, not in the last.",
+    Warn.MESSAGE_TRUNCATED: "An assistant message was longer than the limit; its end was not looked at.",
+    Warn.LINE_TRUNCATED: "A line of output was longer than the limit; the whole is in the raw log.",
+    Warn.RAW_OUTPUT_CAPPED: "Unparsed output beyond the limit is only in the raw log.",
+    Warn.ASK_BLOCK_INVALID: "The agent's ask block was incomplete; the question stands without it.",
+    Warn.QUESTION_EMPTY: "The agent ended its turn without a word; the question is a plain one of ours.",
+    Warn.TURN_RESTARTED: "The service stopped before the engine was started; the turn was started anew.",
+    Warn.OUTPUT_SCHEMA_TOO_LOOSE: "The skill's output schema accepts an empty object.",
+}
+
+
+class TurnkeeperError(Exception):
+    """A refusal that a caller can act on: a stable code and a sentence."""
+
+    code: Code = Code.INTERNAL_ERROR
+
+    def __init__(self, message: str, **facts: object) -> None:
+        super().__init__(message)
+        self.message = message
+        self.facts = facts
+        """Extra members of the problem document, such as `state` or `pending_interaction_id`."""
+
+
+class InvalidRequest(TurnkeeperError):
+    code = Code.INVALID_REQUEST
+
+
+class UnknownField(TurnkeeperError):
+    code = Code.UNKNOWN_FIELD
+
+
+class OptionConflict(TurnkeeperError):
+    code = Code.OPTION_CONFLICT
+
+
+class InputInvalid(TurnkeeperError):
+    code = Code.INPUT_INVALID
+
+
+class SkillNotFound(TurnkeeperError):
+    code = Code.SKILL_NOT_FOUND
+
+
+class SkillBroken(TurnkeeperError):
+    code = Code.SKILL_BROKEN
+
+    def __init__(self, skill_id: str, problems: Sequence[str]) -> None:
+        super().__init__(f"skill {skill_id!r} cannot be used: {'; '.join(problems)}", problems=list(problems))
+        self.skill_id = skill_id
+        self.problems = list(problems)
+
+
+class ModeUnsupported(TurnkeeperError):
+    code = Code.SKILL_EXECUTION_MODE_UNSUPPORTED
+
+
+class EngineUnsupported(TurnkeeperError):
+    code = Code.SKILL_ENGINE_UNSUPPORTED
+
+
+class EngineNotFound(TurnkeeperError):
+    code = Code.ENGINE_NOT_FOUND
+
+
+class EngineNotReady(TurnkeeperError):
+    code = Code.ENGINE_NOT_READY
+
+
+class ProfileUnsupported(TurnkeeperError):
+    code = Code.INTERACTIVE_PROFILE_UNSUPPORTED
+
+
+class RunNotFound(TurnkeeperError):
+    code = Code.RUN_NOT_FOUND
+
+
+class RunNotWaiting(TurnkeeperError):
+    code = Code.RUN_NOT_WAITING
+
+
+class RunEnding(TurnkeeperError):
+    code = Code.RUN_ENDING
+
+
+class InteractionStale(TurnkeeperError):
+    code = Code.INTERACTION_STALE
+
+
+class InteractionAnswered(TurnkeeperError):
+    code = Code.INTERACTION_ANSWERED
+
+
+class IdempotencyKeyReused(TurnkeeperError):
+    code = Code.IDEMPOTENCY_KEY_REUSED
+
+
+class QueueFull(TurnkeeperError):
+    code = Code.QUEUE_FULL
+
+
+class CursorInvalid(TurnkeeperError):
+    code = Code.CURSOR_INVALID
+
+
+class ResultNotAvailable(TurnkeeperError):
+    code = Code.RESULT_NOT_AVAILABLE
+
+
+class FileNotAvailable(TurnkeeperError):
+    code = Code.FILE_NOT_FOUND
+
+
+class StorageUnavailable(TurnkeeperError):
+    code = Code.STORAGE_UNAVAILABLE
+
+
+class ShuttingDown(TurnkeeperError):
+    code = Code.SHUTTING_DOWN
+
+
+class SettingsInvalid(TurnkeeperError):
+    code = Code.SETTINGS_INVALID
+
+
+class DataDirInUse(TurnkeeperError):
+    code = Code.DATA_DIR_IN_USE
+
+
+class SchemaTooNew(TurnkeeperError):
+    code = Code.SCHEMA_TOO_NEW
+
+
+class IllegalTransition(TurnkeeperError):
+    """A trigger that the statechart does not allow in this state: a fault of the caller, never a write."""
+
+    code = Code.INTERNAL_ERROR

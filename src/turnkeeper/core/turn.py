@@ -1,0 +1,205 @@
+"""The turn protocol: what any engine can say in a turn, and the transcript that assembles it into messages.
+
+Dialects (in `engines/`) translate their CLI's lines into these events; nothing behind them knows an engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from turnkeeper.core.errors import Code, Warn
+from turnkeeper.core.fcmp import Event, RawRef, Type, warning
+from turnkeeper.core.gate import Terminal
+from turnkeeper.core.run import Failure, Handle, RunWarning
+
+MAX_MESSAGE = 4 * 1024 * 1024
+"""Characters of one message that are kept for the verdict; a CLI that streams for ever must not fill the memory."""
+
+TYPED = frozenset({Code.ENGINE_AUTH_REQUIRED, Code.ENGINE_QUOTA_EXCEEDED, Code.SESSION_LOST})
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOpened:
+    handle: Handle
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    text: str
+    message_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A whole message; it replaces the deltas that carried the same id."""
+
+    text: str
+    message_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    call_id: str
+    name: str
+    status: str
+    input: Any = None
+    output: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    tokens: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The engine's closing event; `failure` says why it is an error."""
+
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """Understood, and of no interest to anybody."""
+
+
+TurnEvent = SessionOpened | TextDelta | Text | Reasoning | ToolCall | Usage | Notice | Ended | Ignored
+
+
+@dataclass(slots=True)
+class _Message:
+    number: int
+    engine_id: str | None
+    parts: list[str] = field(default_factory=list)
+    size: int = 0
+    ref: RawRef | None = None
+
+    def add(self, text: str) -> bool:
+        """False when the message is full: the text is only in the log."""
+        room = MAX_MESSAGE - self.size
+        self.parts.append(text[:room])
+        self.size += min(len(text), room)
+        return len(text) <= room
+
+
+class Transcript:
+    """Assembles one turn: messages for the verdict, FCMP events for the log. Holds no bytes, does no I/O."""
+
+    def __init__(self, attempt: int) -> None:
+        self.attempt = attempt
+        self.messages: list[str] = []
+        self.handle: Handle | None = None
+        self.usage: dict[str, int] = {}
+        self.warnings: list[RunWarning] = []
+        self.ended: Ended | None = None
+        self._open: _Message | None = None
+        self._count = 0
+
+    @property
+    def terminal(self) -> Terminal:
+        if self.ended is None:
+            return Terminal.NONE
+        return Terminal.ERROR if self.ended.failure else Terminal.SUCCESS
+
+    @property
+    def typed_failure(self) -> Failure | None:
+        failure = self.ended.failure if self.ended else None
+        return failure if failure and failure.code in TYPED else None
+
+    def take(self, said: TurnEvent, now: datetime, ref: RawRef | None = None) -> list[Event]:
+        """One thing the engine said, as events for the log. After the closing event nothing counts any more."""
+        if self.ended is not None:
+            return []
+        match said:
+            case TextDelta():
+                return self._delta(said, now, ref)
+            case Text():
+                return self._whole(said, now, ref)
+            case SessionOpened(handle):
+                self.handle = handle
+                return []
+            case Ignored():
+                return []
+            case Notice(code, message):
+                return self._warn_once(code, message, now)
+            case Usage(tokens):
+                # Reported once, when the turn ends: engines differ in how often they count.
+                self.usage = {**self.usage, **tokens}
+                return []
+            case Reasoning(text):
+                return [*self.close(now), Event(Type.REASONING, {"text": text}, now, self.attempt, ref)]
+            case ToolCall():
+                return [*self.close(now), self._tool(said, now, ref)]
+            case Ended():
+                closed = self.close(now)
+                self.ended = said
+                return closed
+
+    def close(self, now: datetime) -> list[Event]:
+        """A message is a run of deltas up to the next tool call, result or user event."""
+        message, self._open = self._open, None
+        if message is None:
+            return []
+        text = "".join(message.parts)
+        self.messages.append(text)
+        data = {"message_id": f"{self.attempt}.{message.number}", "text": text}
+        return [Event(Type.MESSAGE_FINAL, data, now, self.attempt, message.ref)]
+
+    def _begin(self, engine_id: str | None, ref: RawRef | None) -> _Message:
+        self._count += 1
+        self._open = _Message(self._count, engine_id, ref=ref)
+        return self._open
+
+    def _delta(self, said: TextDelta, now: datetime, ref: RawRef | None) -> list[Event]:
+        events: list[Event] = []
+        message = self._open
+        if message is not None and message.engine_id != said.message_id:
+            events += self.close(now)
+            message = None
+        if message is None:
+            message = self._begin(said.message_id, ref)
+        if not message.add(said.text):
+            events += self._warn_once(Warn.MESSAGE_TRUNCATED, "an assistant message is too long", now)
+        data = {"message_id": f"{self.attempt}.{message.number}", "text": said.text}
+        return [*events, Event(Type.MESSAGE_DELTA, data, now, self.attempt, ref)]
+
+    def _whole(self, said: Text, now: datetime, ref: RawRef | None) -> list[Event]:
+        message = self._open
+        if message is not None and said.message_id is not None and message.engine_id == said.message_id:
+            message.parts, message.size = [], 0
+            events: list[Event] = []
+        else:
+            events = self.close(now)
+            if said.text and self.messages and said.text == self.messages[-1]:
+                return events  # a result that repeats the last message is not a second one
+            message = self._begin(said.message_id, ref)
+        if not message.add(said.text):
+            events += self._warn_once(Warn.MESSAGE_TRUNCATED, "an assistant message is too long", now)
+        message.ref = ref
+        return [*events, *self.close(now)]
+
+    def _tool(self, said: ToolCall, now: datetime, ref: RawRef | None) -> Event:
+        data = {"call_id": said.call_id, "name": said.name, "status": said.status}
+        data |= {k: v for k, v in (("input", said.input), ("output", said.output)) if v is not None}
+        return Event(Type.TOOL_CALL, data, now, self.attempt, ref)
+
+    def _warn_once(self, code: str, message: str, now: datetime) -> list[Event]:
+        """Once for each code and turn: an engine that repeats itself does not fill the log."""
+        if any(known.code == code for known in self.warnings):
+            return []
+        self.warnings.append(RunWarning(code, message))
+        return [warning(code, message, now=now, attempt=self.attempt)]
