@@ -1,0 +1,1 @@
+"""What we remember: one protocol, held by every driver to the same suite."""

@@ -1,0 +1,127 @@
+"""The port of the memory. `commit` is the only way to change a run; everything else reads, or appends output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from turnkeeper.core.change import Change
+from turnkeeper.core.fcmp import Event
+from turnkeeper.core.run import Attempt, Born, Handle, Interaction, Mode, Run
+from turnkeeper.core.statechart import State
+
+KEY_KEPT = timedelta(hours=24)
+"""How long an idempotency key protects its request."""
+
+
+class Stale(Exception):
+    """The guard matched no row: the run has moved since it was read. Read again, or stop."""
+
+
+class KeyTaken(Exception):
+    """The idempotency key of a new run is already in the book."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """One event with its number, encoded once, in the bytes that every reader gets."""
+
+    seq: int
+    type: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What listeners hear after a write is durable: the run as it is now, and what was added to its log."""
+
+    run_id: str
+    entries: tuple[LogEntry, ...]
+    run: Run | None = None
+    """None for appended output, which changes no run."""
+    enqueue: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class KeptKey:
+    run_id: str
+    digest: str
+
+
+@dataclass(slots=True)
+class Stats:
+    """Counted from the start of the process; shown by `/metrics`."""
+
+    transactions: int = 0
+    changes: int = 0
+    appends: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFilter:
+    state: State | None = None
+    skill_id: str | None = None
+    engine: str | None = None
+    mode: Mode | None = None
+    before: tuple[datetime, str] | None = None
+    """Page on: only runs created before this (moment, id)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """A batch of what an engine said, under the lease of the worker that heard it."""
+
+    run_id: str
+    lease: str
+    engine: str
+    attempt_number: int
+    try_number: int
+    events: Sequence[Event] = field(default_factory=tuple)
+    handle: Handle | None = None
+    born: Born | None = None
+
+
+class Store(Protocol):
+    data_id: str
+    """Names this data directory in the environment of every engine process."""
+    stats: Stats
+
+    def listen(self, listener: Callable[[Notice], None]) -> None:
+        """`listener` runs on the event loop after each durable write, in the order of the writes,
+        before the writer's own await returns: no crash of a caller can lose an effect."""
+
+    async def commit(self, change: Change) -> Run:
+        """Writes the change, or raises Stale (or KeyTaken) and writes nothing. Returns the run as it is stored:
+        a handle that output has brought since stays, unless the change brings one itself."""
+
+    async def append(self, output: Output) -> None:
+        """Refused with Stale unless the run is running under that lease."""
+
+    async def preserve_waiting(self, now: datetime, engines: Collection[str]) -> int:
+        """`restart.preserve_waiting` for every waiting run that can go on, in one statement; at a start only,
+        when no lease can have an owner: those of waiting and queued runs are cleared."""
+
+    async def run(self, run_id: str) -> Run | None: ...
+    async def runs(self, wanted: RunFilter, limit: int) -> list[Run]: ...
+    async def queued(self) -> list[Run]:
+        """In the order they are to be served; held ones are left out."""
+
+    async def owned(self) -> list[Run]:
+        """Runs with an owner that is gone after a restart: running, or told to end."""
+
+    async def broken_waiting(self, engines: Collection[str]) -> list[Run]:
+        """Waiting runs without an open question, a loadable session or a known engine."""
+
+    async def interaction(self, run_id: str, interaction_id: int) -> Interaction | None: ...
+    async def interactions(self, run_id: str) -> list[Interaction]: ...
+    async def last_answered(self, run_id: str) -> Interaction | None: ...
+    async def attempts(self, run_id: str) -> list[Attempt]: ...
+    async def events(self, run_id: str, *, after: int, upto: int | None, limit: int) -> list[LogEntry]: ...
+    async def due(self, now: datetime, limit: int) -> list[str]: ...
+    async def next_due(self) -> datetime | None: ...
+    async def kept_key(self, key: str, since: datetime) -> KeptKey | None: ...
+    async def counts(self) -> dict[State, int]: ...
+    async def close(self) -> None:
+        """What was handed in is still written; what comes later is refused with StorageUnavailable."""

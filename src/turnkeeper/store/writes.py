@@ -1,0 +1,148 @@
+"""The SQL of SQLite's writes: a change with its guard, and a batch of output with its lease."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+from turnkeeper.core.change import Change
+from turnkeeper.core.fcmp import Event, instant
+from turnkeeper.core.run import Run
+from turnkeeper.store import rows
+from turnkeeper.store.base import KEY_KEPT, KeyTaken, LogEntry, Output, Stale
+
+_FIXED = frozenset({"id", "last_seq", "job", "skill_id", "engine", "mode", "created_at"})
+_HANDLE = frozenset({"handle_id", "handle_loadable"})
+
+
+def write_change(connection: sqlite3.Connection, change: Change) -> tuple[Run, tuple[LogEntry, ...]]:
+    after = _write_run(connection, change)
+    first = after.last_seq - len(change.events) + 1
+    entries = _write_events(connection, change.events, run_id=after.id, first=first, engine=after.job.engine)
+    if change.interaction is not None:
+        _upsert(connection, "interactions", rows.interaction_row(change.interaction), changes=("answer",))
+    if change.attempt is not None:
+        row = rows.attempt_row(change.attempt)
+        _upsert(
+            connection,
+            "attempts",
+            row,
+            changes=("ended_at", "evidence", "verdict"),
+            fills=("pid", "pid_start"),
+        )
+    return after, entries
+
+
+def _write_run(connection: sqlite3.Connection, change: Change) -> Run:
+    """The guarded row; returns the run as it now is, with what output has added since the change was decided."""
+    row = rows.run_row(change.after)
+    if change.before is None:
+        if change.idempotency is not None:
+            _keep_key(connection, change)
+        row["last_seq"] = len(change.events)
+        try:
+            _insert(connection, "runs", row)
+        except sqlite3.IntegrityError:
+            raise Stale(change.after.id) from None
+        return replace(change.after, last_seq=len(change.events))
+    kept = _FIXED
+    if change.after.handle == change.before.handle:
+        kept |= _HANDLE  # output may have saved a newer one; a change that brings none leaves it alone
+    settings = ", ".join(f"{name} = :{name}" for name in row if name not in kept)
+    updated = connection.execute(
+        f"UPDATE runs SET {settings}, last_seq = last_seq + :added "
+        "WHERE id = :id AND version = :expected_version AND lease IS :expected_lease "
+        "RETURNING last_seq, handle_id, handle_loadable",
+        row
+        | {
+            "added": len(change.events),
+            "expected_version": change.before.version,
+            "expected_lease": change.before.lease,
+        },
+    ).fetchone()
+    if updated is None:
+        raise Stale(change.after.id)
+    return replace(change.after, last_seq=updated["last_seq"], handle=rows.handle_of(updated))
+
+
+def _keep_key(connection: sqlite3.Connection, change: Change) -> None:
+    assert change.idempotency is not None
+    now = change.after.created_at
+    connection.execute("DELETE FROM idempotency WHERE created_at < ?", (instant(now - KEY_KEPT),))
+    kept = connection.execute(
+        "INSERT INTO idempotency VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        (change.idempotency.key, change.idempotency.digest, change.after.id, instant(now)),
+    )
+    if kept.rowcount == 0:
+        raise KeyTaken(change.idempotency.key)
+
+
+def write_output(connection: sqlite3.Connection, output: Output) -> tuple[LogEntry, ...]:
+    handle = output.handle
+    updated = connection.execute(
+        "UPDATE runs SET last_seq = last_seq + ?, handle_id = coalesce(?, handle_id), "
+        "handle_loadable = coalesce(?, handle_loadable) "
+        "WHERE id = ? AND state = 'running' AND lease = ? RETURNING last_seq",
+        (
+            len(output.events),
+            handle and handle.session_id,
+            handle and int(handle.loadable),
+            output.run_id,
+            output.lease,
+        ),
+    ).fetchone()
+    if updated is None:
+        raise Stale(output.run_id)
+    if output.born is not None:
+        connection.execute(
+            "UPDATE attempts SET pid = ?, pid_start = ? WHERE run_id = ? AND attempt_number = ? AND try_number = ?",
+            (
+                output.born.pid,
+                output.born.start_time,
+                output.run_id,
+                output.attempt_number,
+                output.try_number,
+            ),
+        )
+    first = updated["last_seq"] - len(output.events) + 1
+    return _write_events(connection, output.events, run_id=output.run_id, first=first, engine=output.engine)
+
+
+def _write_events(
+    connection: sqlite3.Connection, events: Collection[Event], *, run_id: str, first: int, engine: str
+) -> tuple[LogEntry, ...]:
+    entries = tuple(
+        rows.log_entry(event, run_id=run_id, seq=seq, engine=engine)
+        for seq, event in enumerate(events, first)
+    )
+    connection.executemany(
+        "INSERT INTO events VALUES (?, ?, ?, ?)",
+        ((run_id, entry.seq, entry.type, entry.body.decode()) for entry in entries),
+    )
+    return entries
+
+
+def _insert(connection: sqlite3.Connection, table: str, row: dict[str, Any]) -> None:
+    names = ", ".join(row)
+    values = ", ".join(f":{name}" for name in row)
+    connection.execute(f"INSERT INTO {table} ({names}) VALUES ({values})", row)
+
+
+def _upsert(
+    connection: sqlite3.Connection,
+    table: str,
+    row: dict[str, Any],
+    *,
+    changes: tuple[str, ...],
+    fills: tuple[str, ...] = (),
+) -> None:
+    """`changes` take the new value; `fills` only if there is one."""
+    names = ", ".join(row)
+    values = ", ".join(f":{name}" for name in row)
+    updates = [f"{name} = excluded.{name}" for name in changes]
+    updates += [f"{name} = coalesce(excluded.{name}, {table}.{name})" for name in fills]
+    connection.execute(
+        f"INSERT INTO {table} ({names}) VALUES ({values}) ON CONFLICT DO UPDATE SET {', '.join(updates)}", row
+    )
