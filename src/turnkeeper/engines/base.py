@@ -1,0 +1,105 @@
+"""The port of an engine: how its process is started and the dialect it speaks. Dialects do no I/O.
+
+A dialect hears lines and says bytes, like a protocol library without sockets. So the same object serves a live
+process, a resident one over many turns, and the audit that reads the stored bytes again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from turnkeeper.core.run import Handle, Mode
+from turnkeeper.core.skill import Skill
+from turnkeeper.core.turn import TurnEvent
+from turnkeeper.core.waiting import ProfileKind
+from turnkeeper.engines.lines import Line
+from turnkeeper.engines.process import Exit
+
+PASSED_ON = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR")
+"""Of the service's own environment an engine sees nothing but these."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnPlan:
+    """Everything an engine may know about the turn it is asked to play."""
+
+    profile: ProfileKind
+    mode: Mode
+    workspace: Path
+    home: Path
+    skill_dir: Path
+    session: Handle | None = None
+    """The session to go on with; None starts a new one."""
+    model: str | None = None
+    input: Mapping[str, Any] = field(default_factory=dict)
+    parameter: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """Config files, by path inside the run's private home."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    events: Sequence[TurnEvent]
+    answer: bytes = b""
+    """What the dialect wants written to the process in return."""
+
+
+class Dialect(Protocol):
+    keeps_stdin: bool
+    """Whether the conversation goes on over stdin after the prompt."""
+
+    def begin(self, prompt: str) -> bytes:
+        """The bytes that open a turn."""
+
+    def hear(self, line: Line) -> Heard | None:
+        """None: not understood; the line is kept as raw output."""
+
+    def finish(self, ended: Exit, stderr: str) -> Sequence[TurnEvent]:
+        """What the exit itself says, if the turn was not closed before it."""
+
+    def cancel(self) -> bytes:
+        """The polite request to stop, if the dialect has one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readiness:
+    ready: bool
+    path: str | None = None
+    version: str | None = None
+    reason: str | None = None
+    fix: str | None = None
+    """The command that makes it ready."""
+
+
+class Engine(Protocol):
+    name: str
+    is_demo: bool
+    """Plays scripts: never chosen unless asked for by name."""
+    profiles: tuple[ProfileKind, ...]
+    """What it can do in interactive mode, best first."""
+    own_parameters: frozenset[str]
+    """Job parameters that are for the engine and not for the skill's schema."""
+
+    def readiness(self) -> Readiness: ...
+
+    def require(self, skill: Skill, parameter: Mapping[str, Any]) -> None:
+        """Raises InvalidRequest for a job that this engine could never start."""
+
+    def launch(self, plan: TurnPlan) -> Launch: ...
+
+    def dialect(self, plan: TurnPlan) -> Dialect: ...
+
+
+def private_env(home: Path, **more: str) -> dict[str, str]:
+    passed = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    return passed | {"HOME": str(home), "TERM": "dumb", "NO_COLOR": "1"} | more

@@ -1,0 +1,248 @@
+"""Which processes on this machine are ours, and how they are ended.
+
+Each engine process carries `TURNKEEPER_RUN=<data-dir id>/<run>/<attempt>.<try>` in its environment, and its
+children inherit it, also those that left its session or outlived it. What cannot be proven ours is never
+signalled. Needs Linux 5.4 (pidfd); runs and attempts are left to others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from signal import Signals
+from typing import NamedTuple
+
+MARK = "TURNKEEPER_RUN"
+LADDER = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+KILL_ROUNDS = 10
+
+_MARK = f"\0{MARK}=".encode()
+_KERNEL_THREAD = 0x00200000
+_READ = 32 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A process. A pid may be reused; with `start_time` (clock ticks since boot) it names one for good."""
+
+    pid: int
+    start_time: int
+    mark: str | None
+    command: str
+
+
+class _Entry(NamedTuple):
+    pid: int
+    ppid: int
+    session: int
+    start_time: int
+    command: str
+    is_dead: bool
+    is_kernel: bool
+
+
+def find(prefix: str, *, roots: Collection[Found] = ()) -> list[Found]:
+    """Processes whose mark is `prefix` or lies below it, and all that belongs to them; oldest first.
+
+    A prefix ends at a `/` or a `.`: `id/run/1` finds `id/run/1.2`, never `id/run/10.1`. To a process belong
+    its descendants and the members of its session: both are proven while it lives, even with a scrubbed
+    environment. `roots` are processes known to be ours by other means; a zombie among them still vouches for
+    its session. We ourselves and our ancestors are never listed, nor are zombies.
+    """
+    if not prefix:
+        raise ValueError("an empty prefix would find every engine of every data directory")
+    there = {entry.pid: entry for pid in _pids() if (entry := _entry(pid)) is not None}
+    for pid in _self_and_ancestors(there):
+        there.pop(pid, None)
+
+    marks = _marks(entry.pid for entry in there.values() if not (entry.is_dead or entry.is_kernel))
+    ours = {pid for pid, mark in marks.items() if _is_below(mark, prefix)}
+    ours.update(root.pid for root in roots if _same(there.get(root.pid), root))
+
+    belongs = defaultdict(list)
+    for entry in there.values():
+        belongs[entry.ppid].append(entry.pid)
+        belongs[entry.session].append(entry.pid)
+    unvisited = list(ours)
+    while unvisited:
+        new = [pid for pid in belongs[unvisited.pop()] if pid not in ours]
+        ours.update(new)
+        unvisited += new
+
+    listed = [there[pid] for pid in ours if not there[pid].is_dead]
+    listed.sort(key=lambda entry: (entry.start_time, entry.pid))
+    return [Found(entry.pid, entry.start_time, marks.get(entry.pid), entry.command) for entry in listed]
+
+
+def identify(pid: int, mark: str | None = None) -> Found | None:
+    """The process that has this pid now, be it a zombie; None if there is none."""
+    entry = _entry(pid)
+    return entry and Found(pid, entry.start_time, mark, entry.command)
+
+
+async def end(
+    found: Iterable[Found],
+    *,
+    signals: Sequence[Signals] = (signal.SIGTERM, signal.SIGKILL),
+    step_sec: float,
+) -> list[Found]:
+    """Sends each signal in turn to those still alive, `step_sec` apart; returns those that would not die."""
+    alive: dict[int, Found] = {}
+    out_of_reach = []
+    with contextlib.ExitStack() as pidfds:
+        for each in found:
+            try:
+                pidfd = os.pidfd_open(each.pid)
+                pidfds.callback(os.close, pidfd)
+                # In this order: a process with the right start time had this pid at the open too.
+                if _same(_entry(each.pid), each):
+                    alive[pidfd] = each
+            except ProcessLookupError:
+                continue
+            except OSError:  # no file descriptor left, and a bare pid is never signalled
+                out_of_reach.append(each)
+        for number in signals:
+            for pidfd in alive:
+                # Gone already, or not ours to signal: the wait tells.
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    signal.pidfd_send_signal(pidfd, number)
+            still = await _wait(alive, step_sec)
+            alive = {pidfd: alive[pidfd] for pidfd in still}
+            if not alive:
+                break
+    return [*alive.values(), *out_of_reach]
+
+
+async def end_all(
+    prefix: str,
+    *,
+    first: Signals = signal.SIGTERM,
+    step_sec: float,
+    roots: Collection[Found] = (),
+) -> list[Found]:
+    """Ends all that `find` finds, up the ladder from `first`, and looks again until nothing is left.
+
+    Each rung takes a new census, since a process can fork while it is being ended. What was found once stays
+    on the list, even if its parent, the only proof, has died meanwhile. Returns the survivors: those stuck in
+    the kernel, or of another user.
+    """
+    rungs = (*LADDER[LADDER.index(first) :], *(signal.SIGKILL,) * KILL_ROUNDS)
+    left: list[Found] = []
+    killed: set[tuple[int, int]] = set()
+    for number in rungs:
+        # In a thread: reading the environment of a process that hangs in the kernel may hang too.
+        there = await asyncio.to_thread(find, prefix, roots=(*roots, *left))
+        if all((each.pid, each.start_time) in killed for each in there):
+            return there
+        left = await end(there, signals=(number,), step_sec=step_sec)
+        if number == signal.SIGKILL:
+            killed.update((each.pid, each.start_time) for each in left)
+    return await asyncio.to_thread(find, prefix, roots=(*roots, *left))
+
+
+async def _wait(pidfds: Collection[int], within_sec: float) -> list[int]:
+    """Waits for the exit of all; returns the pidfds of those that live on."""
+    loop = asyncio.get_running_loop()
+    waiting = dict.fromkeys(pidfds)
+    all_gone = loop.create_future()
+
+    def gone(pidfd: int) -> None:
+        loop.remove_reader(pidfd)
+        del waiting[pidfd]
+        if not waiting and not all_gone.done():
+            all_gone.set_result(None)
+
+    for pidfd in pidfds:
+        loop.add_reader(pidfd, gone, pidfd)
+    try:
+        if waiting:
+            await asyncio.wait((all_gone,), timeout=within_sec)
+    finally:
+        for pidfd in waiting:
+            loop.remove_reader(pidfd)
+    return list(waiting)
+
+
+def _same(entry: _Entry | None, found: Found) -> bool:
+    return entry is not None and entry.start_time == found.start_time
+
+
+def _is_below(mark: str, prefix: str) -> bool:
+    rest = mark.removeprefix(prefix)
+    return mark.startswith(prefix) and (not rest or prefix[-1] in "/." or rest[0] in "/.")
+
+
+def _self_and_ancestors(there: dict[int, _Entry]) -> list[int]:
+    """Nothing follows from these: a service started by an engine has a mark, its children need their own."""
+    line = [os.getpid()]
+    while (entry := there.get(line[-1])) is not None and entry.ppid not in (0, *line):
+        line.append(entry.ppid)
+    return line
+
+
+def _pids() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 (a thousand Paths for nothing)
+
+
+def _marks(pids: Iterable[int]) -> dict[int, str]:
+    marks, bare = {}, []
+    for pid in pids:
+        environment = _read(pid, "environ")
+        if environment:
+            if (mark := _mark(environment)) is not None:
+                marks[pid] = mark
+        else:
+            bare.append(pid)
+    # In the middle of an exec the environment reads as empty for a moment; a second look is cheap.
+    for pid in bare:
+        if (mark := _mark(_read(pid, "environ"))) is not None:
+            marks[pid] = mark
+    return marks
+
+
+def _mark(environment: bytes) -> str | None:
+    _, found, rest = (b"\0" + environment).partition(_MARK)
+    return os.fsdecode(rest.partition(b"\0")[0]) if found else None
+
+
+def _entry(pid: int) -> _Entry | None:
+    # The command stands in parentheses and may itself contain some, and spaces.
+    before, _, after = _read(pid, "stat").rpartition(b")")
+    if not after:
+        return None
+    fields = after.split()
+    return _Entry(
+        pid=pid,
+        ppid=int(fields[1]),
+        session=int(fields[3]),
+        start_time=int(fields[19]),
+        command=before.partition(b"(")[2].decode("utf-8", "replace"),
+        # A main thread that ended before its other threads looks like a zombie too, and is none.
+        is_dead=fields[0] in (b"Z", b"X", b"x") and int(fields[17]) < 2,
+        is_kernel=bool(int(fields[6]) & _KERNEL_THREAD),
+    )
+
+
+def _read(pid: int, name: str) -> bytes:
+    """A file of /proc; empty if the process is gone or closed to us.
+
+    Other errors are raised: with no file descriptor left, an empty census would be a lie.
+    """
+    try:
+        fd = os.open(f"/proc/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return b""
+    try:
+        data = os.read(fd, _READ)
+        while len(data) % _READ == 0 and (more := os.read(fd, _READ)):
+            data += more
+        return data
+    except (ProcessLookupError, PermissionError):
+        return b""
+    finally:
+        os.close(fd)

@@ -1,0 +1,136 @@
+"""The built-in engine: a real child process of ours that plays a script, headless or resident, with no login.
+
+A script comes from the job (`parameter.demo_script`: a built-in name, or the script itself), else from the skill
+(`assets/demo.json`), else a built-in one that fits the mode. `docs/demo-engine.md` lists the steps.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from turnkeeper.core.errors import Code, InvalidRequest
+from turnkeeper.core.run import Failure, Handle, Mode
+from turnkeeper.core.skill import Skill
+from turnkeeper.core.turn import Ended, Reasoning, SessionOpened, Text, TextDelta, ToolCall, TurnEvent, Usage
+from turnkeeper.core.waiting import ProfileKind
+from turnkeeper.engines.acp import AcpDialect
+from turnkeeper.engines.base import Dialect, Heard, Launch, Readiness, TurnPlan, private_env
+from turnkeeper.engines.lines import Line, plain
+from turnkeeper.engines.process import Exit
+
+PARAMETER = "demo_script"
+SKILL_SCRIPT = "assets/demo.json"
+FALLBACK = {Mode.AUTO: "done", Mode.INTERACTIVE: "ask"}
+UNKNOWN_SESSION = 3
+"""The exit code by which the agent says that it does not know the session."""
+
+_here = Path(str(resources.files("turnkeeper.engines")))
+_decode = msgspec.json.Decoder()
+
+
+class DemoEngine:
+    name = "demo"
+    is_demo = True
+    profiles: tuple[ProfileKind, ...] = (ProfileKind.RESUMABLE, ProfileKind.STICKY)
+    own_parameters = frozenset({PARAMETER})
+
+    def readiness(self) -> Readiness:
+        return Readiness(ready=True, path=str(_here / "demo_agent"), version="1.0.0")
+
+    def require(self, skill: Skill, parameter: Mapping[str, Any]) -> None:
+        _script(parameter, Path(skill.root), Mode.AUTO)
+
+    def launch(self, plan: TurnPlan) -> Launch:
+        argv = [sys.executable, "-I", "-S", str(_here / "demo_agent" / "__main__.py")]
+        if plan.profile is ProfileKind.STICKY:
+            argv += ["--acp"]
+        elif plan.session is not None:
+            argv += ["--resume", plan.session.session_id]
+        job = {
+            "script": _script(plan.parameter, plan.skill_dir, plan.mode),
+            "input": plan.input,
+            "parameter": {k: v for k, v in plan.parameter.items() if k != PARAMETER},
+        }
+        files = {".demo/job.json": json.dumps(job).encode()}
+        return Launch(argv=tuple(argv), env=private_env(plan.home), files=files)
+
+    def dialect(self, plan: TurnPlan) -> Dialect:
+        if plan.profile is ProfileKind.STICKY:
+            return AcpDialect(plan)
+        return DemoDialect()
+
+
+class DemoDialect:
+    """One JSON object a line; see `demo_agent/headless.py` for the other side."""
+
+    keeps_stdin = False
+
+    def begin(self, prompt: str) -> bytes:
+        return prompt.encode()
+
+    def hear(self, line: Line) -> Heard | None:
+        if not line.data.strip():
+            return Heard(())
+        try:
+            said = _decode.decode(plain(line.data))
+        except (msgspec.DecodeError, RecursionError):
+            return None
+        events = _events(said) if isinstance(said, dict) and not line.truncated else None
+        return None if events is None else Heard(events)
+
+    def finish(self, ended: Exit, stderr: str) -> Sequence[TurnEvent]:
+        if ended.code == UNKNOWN_SESSION and stderr.startswith("session not found"):
+            return [Ended(Failure(Code.SESSION_LOST, stderr.strip() or "the session is unknown"))]
+        return []
+
+    def cancel(self) -> bytes:
+        return b""
+
+
+def _events(said: dict[str, Any]) -> Sequence[TurnEvent] | None:
+    match said:
+        case {"type": "session.started", "session_id": str(session)}:
+            return [SessionOpened(Handle(session, loadable=True))]
+        case {"type": "message.delta", "message_id": str(message), "text": str(text)}:
+            return [TextDelta(text, message)]
+        case {"type": "message", "message_id": str(message), "text": str(text)}:
+            return [Text(text, message)]
+        case {"type": "reasoning", "text": str(text)}:
+            return [Reasoning(text)]
+        case {"type": "tool", "call_id": str(call), "name": str(name), "status": str(status)}:
+            return [ToolCall(call, name, status, said.get("input"), said.get("output"))]
+        case {"type": "turn.completed"}:
+            usage = said.get("usage")
+            return [*([Usage(usage)] if isinstance(usage, dict) else []), Ended()]
+        case {"type": "turn.failed", "error": {"message": str(message)}}:
+            return [Ended(Failure(_code(said["error"]), message))]
+        case _:
+            return None
+
+
+def _code(error: Mapping[str, Any]) -> Code:
+    return Code.__members__.get(str(error.get("code")), Code.ENGINE_FAILED)
+
+
+def _script(parameter: Mapping[str, Any], skill_dir: Path, mode: Mode) -> Any:
+    chosen = parameter.get(PARAMETER)
+    if isinstance(chosen, Mapping):
+        return chosen
+    if chosen is None:
+        own = skill_dir / SKILL_SCRIPT
+        if own.is_file():
+            return json.loads(own.read_text(encoding="utf-8"))
+        chosen = FALLBACK[mode]
+    names = {path.stem: path for path in sorted((_here / "demo_scripts").glob("*.json"))}
+    if chosen not in names:
+        raise InvalidRequest(
+            f"parameter.{PARAMETER}: the demo engine has no script {chosen!r}; it has {', '.join(names)}"
+        )
+    return json.loads(names[chosen].read_text(encoding="utf-8"))

@@ -1,0 +1,221 @@
+"""What a step may be, and what each well-behaved one does; `mishaps.py` has the others."""
+
+# pathlib would cost more than the rest of the start.
+# ruff: noqa: PTH103, PTH110, PTH120, PTH123
+
+from __future__ import annotations
+
+import os
+import sys
+
+from . import mishaps
+from .jsontext import dumps, line
+from .script import invalid
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from .player import Turn
+
+LOOK_EVERY_SEC = 0.005
+ASK_KEYS = ("kind", "prompt", "options", "ui_hints", "context", "default_decision_policy", "requested_schema")
+
+
+def say(turn: Turn, text: str) -> None:
+    turn.say(turn.text(text))
+
+
+def stream(turn: Turn, pieces: list[Any], every_sec: float = 0.05) -> None:
+    message_id = turn.session.next_message_id()
+    texts = [turn.text(piece) for piece in pieces]
+    for number, text in enumerate(texts):
+        if number:
+            turn.voice.wait(every_sec)
+        turn.voice.delta(message_id, text)
+    turn.say("".join(texts), message_id=message_id)
+
+
+def think(turn: Turn, text: str) -> None:
+    turn.voice.reasoning(turn.text(text))
+
+
+def tool(turn: Turn, call: dict[str, Any]) -> None:
+    call = turn.filled(call)
+    turn.voice.tool(turn.session.next_call_id(), call["name"], call.get("input", {}), call.get("output", ""))
+
+
+def usage(turn: Turn, counted: dict[str, int]) -> None:
+    turn.counted = counted
+
+
+def ask(turn: Turn, question: dict[str, Any]) -> None:
+    question = turn.filled(question)
+    rows = ["interaction_id: 1"]
+    for key in ASK_KEYS:
+        if key in question:
+            rows += _yaml(key, question[key])
+    block = "\n".join(("<ASK_USER_YAML>", *rows, "</ASK_USER_YAML>"))
+    turn.say(f"{question['prompt']}\n\n{block}")
+
+
+def _yaml(key: str, value: Any) -> list[str]:
+    """Rows of YAML: a key with its JSON value, or with one JSON value for each entry of a list."""
+    if isinstance(value, list) and value:
+        return [f"{key}:", *(f"  - {_printable(dumps(entry))}" for entry in value)]
+    return [f"{key}: {_printable(dumps(value))}"]
+
+
+def _printable(text: str) -> str:
+    """JSON is YAML, except that YAML wants the characters escaped that have no shape."""
+    return "".join(char if char.isprintable() else f"\\U{ord(char):08x}" for char in text)
+
+
+def result(turn: Turn, fields: dict[str, Any], done: bool = True, fenced: bool = False) -> None:
+    marker = {"__SKILL_DONE__": True} if done else {}
+    text = dumps(marker | turn.filled(fields))
+    turn.say(f"Here is the result.\n\n```json\n{text}\n```" if fenced else text)
+
+
+def write_file(turn: Turn, file: dict[str, str]) -> None:
+    home = os.path.realpath(turn.cwd)
+    path = os.path.realpath(turn.path(file["path"]))
+    if os.path.commonpath((home, path)) != home:
+        raise invalid(f"write_file writes inside the workspace only, not to {path}")
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8", errors="backslashreplace") as out:
+        out.write(turn.text(file["text"]))
+
+
+def sleep(turn: Turn, seconds: float) -> None:
+    turn.voice.wait(seconds)
+
+
+def wait_for(turn: Turn, path: str) -> None:
+    path = turn.path(path)
+    while not os.path.exists(path):
+        turn.voice.wait(LOOK_EVERY_SEC)
+
+
+def touch(turn: Turn, path: str) -> None:
+    with open(turn.path(path), "ab"):
+        pass
+
+
+def record(turn: Turn, path: str) -> None:
+    entry = {
+        "pid": os.getpid(),
+        "turn": turn.index,
+        "reply": turn.reply,
+        "prompt": turn.prompt,
+        "argv": sys.argv[1:],
+    }
+    with open(turn.path(path), "ab", buffering=0) as file:
+        file.write(line(entry))
+
+
+class Step:
+    """A step of the script: who plays it, the value it takes, and its options.
+
+    A value is described by a type, by `True` (nothing else is accepted), or by its keys; a key with `?` may be
+    left out. `float` means any number from 0 on, `object` anything.
+    """
+
+    def __init__(self, play: Callable[..., None], takes: Any, **options: type) -> None:
+        self.play = play
+        self.takes = takes
+        self.options = options
+
+
+TOKENS = {"input_tokens?": int, "output_tokens?": int}
+CHILD = {"seconds": float, "pid_file": str, "scrub_env?": bool}
+QUESTION = {
+    "prompt": str,
+    "kind?": str,
+    "options?": list,
+    "ui_hints?": dict,
+    "context?": object,
+    "default_decision_policy?": str,
+    "requested_schema?": dict,
+}
+
+STEPS = {
+    "say": Step(say, str),
+    "stream": Step(stream, list, every_sec=float),
+    "think": Step(think, str),
+    "tool": Step(tool, {"name": str, "input?": dict, "output?": str}),
+    "usage": Step(usage, TOKENS),
+    "ask": Step(ask, QUESTION),
+    "result": Step(result, dict, done=bool, fenced=bool),
+    "write_file": Step(write_file, {"path": str, "text": str}),
+    "sleep": Step(sleep, float),
+    "wait_for": Step(wait_for, str),
+    "touch": Step(touch, str),
+    "record": Step(record, str),
+    "exit": Step(mishaps.exit_now, int),
+    "crash": Step(mishaps.crash, str),
+    "hang": Step(mishaps.hang, True),
+    "ignore_signals": Step(mishaps.ignore_signals, True),
+    "linger": Step(mishaps.linger, float),
+    "setsid_child": Step(mishaps.setsid_child, CHILD, scrub_env=bool),
+    "flood": Step(mishaps.flood, {"bytes": int, "line_bytes?": int}),
+    "stderr": Step(mishaps.stderr, str),
+    "raw": Step(mishaps.raw, str),
+    "fail": Step(mishaps.fail, {"code": str, "message": str}),
+    "no_terminal": Step(mishaps.no_terminal, True),
+}
+
+
+def check(turns: list[list[Any]]) -> None:
+    for turn, steps in enumerate(turns, 1):
+        for number, step in enumerate(steps, 1):
+            fault = _fault(step)
+            if fault:
+                raise invalid(f"turn {turn}, step {number}: {fault}")
+
+
+def _fault(step: object) -> str:
+    if not isinstance(step, dict):
+        return f"{dumps(step)} is not an object"
+    actions = [name for name in step if name in STEPS]
+    if len(actions) != 1:
+        return f"one action is wanted, not {', '.join(actions) or 'none'}: {dumps(step)}"
+    action = STEPS[actions[0]]
+    for name, value in step.items():
+        if name not in STEPS and name not in action.options:
+            return f"{actions[0]!r} has no option {name!r}"
+        if not _fits(value, action.options.get(name, action.takes)):
+            return f"{name!r} cannot be {dumps(value)}"
+    return ""
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    if kind is True:
+        return value is True
+    if isinstance(kind, dict):
+        return isinstance(value, dict) and _has_keys(value, kind)
+    if kind is bool or kind is object:
+        return isinstance(value, kind)
+    if kind is float or kind is int:
+        numbers = (int, float) if kind is float else int
+        return isinstance(value, numbers) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, kind)
+
+
+def _has_keys(value: dict[str, Any], kinds: Mapping[str, Any]) -> bool:
+    known = {name.rstrip("?"): kind for name, kind in kinds.items()}
+    needed = [name for name in kinds if not name.endswith("?")]
+    return all(name in value for name in needed) and all(
+        name in known and _fits(entry, known[name]) for name, entry in value.items()
+    )
+
+
+def play(turn: Turn, step: dict[str, Any]) -> None:
+    """Play a step that `check` has seen."""
+    options = {name: value for name, value in step.items() if name not in STEPS}
+    (name,) = step.keys() - options.keys()
+    try:
+        STEPS[name].play(turn, step[name], **options)
+    except OSError as error:
+        raise invalid(f"{name!r} could not be played: {error}") from error

@@ -1,0 +1,489 @@
+"""One engine process: spawned, drained, watched, ended. Linux only, on asyncio's own loop.
+
+Both pipes are always read, into raw files and into lines, and nobody can make the reader wait. The process is
+over when it exits, never at the end of a pipe, which a grandchild may hold for ever. Runs, stores and dialects
+are unknown here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import enum
+import errno
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import termios
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Literal, Protocol
+
+from turnkeeper.engines import census
+from turnkeeper.engines.census import Found
+from turnkeeper.engines.lines import KEEP, Line, LineAssembler, RawFile
+
+# At one wake, this much or for this long; then the rest of the loop has its turn. A read is small, since it
+# may be nothing but newlines, and each is a line.
+_READ = 16 * 1024
+_READS = 16
+_SLICE_SEC = 0.01
+
+OnLine = Callable[[str, Line], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a process ended: exactly one of the two is set."""
+
+    code: int | None
+    signal: int | None
+
+    def __str__(self) -> str:
+        if self.signal is None:
+            return f"exit code {self.code}"
+        try:
+            return signal.Signals(self.signal).name
+        except ValueError:
+            return f"signal {self.signal}"
+
+
+class SpawnFailed(Exception):
+    """No engine was started. `reason` is the name of the errno, `subject` the part that was at fault."""
+
+    def __init__(self, reason: str, subject: Literal["program", "cwd", "output"], sentence: str) -> None:
+        super().__init__(sentence)
+        self.reason = reason
+        self.subject = subject
+
+    @property
+    def is_passing(self) -> bool:
+        """The machine was short of something: the same spawn may work a moment later."""
+        return self.reason in {"EAGAIN", "EMFILE", "ENFILE", "ENOMEM", "ETXTBSY"}
+
+
+class Process:
+    """A running engine. Its owner calls `end`, then `close`; until then nobody else can get its pid."""
+
+    @classmethod
+    def spawn(
+        cls, command: Command, *, mark: str, stdout: Path, stderr: Path, on_line: OnLine, keep: int = KEEP
+    ) -> Process:
+        """Starts the command and appends its raw output to the two files, at most `keep` bytes to each.
+
+        The files are made before the process is: no file, no process. `on_line` gets the name of the stream
+        and the line, and must return soon.
+        """
+        asyncio.get_running_loop()  # raises before anything was started
+        _reap()
+        with contextlib.ExitStack() as undo:
+            try:
+                out, err = _open_raw(stdout, stderr, keep)
+            except OSError as error:
+                raise _failed(
+                    error, "output", f"the raw output file {error.filename} cannot be opened"
+                ) from error
+            undo.callback(out.close)
+            undo.callback(err.close)
+            popen = _start(command, mark)
+            process = cls(popen, mark, (out, err), on_line)
+            undo.callback(process.close)
+            undo.callback(popen.kill)
+            try:
+                process._attach()
+            except OSError as error:
+                raise _failed(error, "program", f"{command.argv[0]!r} cannot be watched") from error
+            undo.pop_all()
+        return process
+
+    def __init__(
+        self, popen: subprocess.Popen[bytes], mark: str, raw: tuple[RawFile, RawFile], on_line: OnLine
+    ) -> None:
+        self._popen = popen
+        self._on_line = on_line
+        self._loop = asyncio.get_running_loop()
+        self._pidfd: int | None = None
+        self._stdin = popen.stdin
+        self._unwritten = bytearray()
+        self._stdin_ends = False
+        self._ended: Exit | None = None
+        self._streams = (
+            _Stream("stdout", popen.stdout, raw[0], LineAssembler(offset=raw[0].size)),
+            _Stream("stderr", popen.stderr, raw[1], LineAssembler(offset=raw[1].size)),
+        )
+        self._keep = raw[0].keep
+        self.pid = popen.pid
+        self.mark = mark
+        self.first_byte_at: float | None = None
+        self.last_byte_at: float | None = None
+        # A task that is cancelled while it awaits a future cancels that future: use asyncio.wait or shield.
+        self.exited: asyncio.Future[Exit] = self._loop.create_future()
+        # The first failure on our side: `on_line` raised, or the disk refused the raw bytes. The pipes stay
+        # drained, but no more lines are handed on: the owner ends the process and fails the turn.
+        self.error: Exception | None = None
+        self.broken: asyncio.Future[Exception] = self._loop.create_future()
+
+    def _attach(self) -> None:
+        # A child that has exited already is still there, as our zombie: nothing of it can be missed.
+        self._pidfd = os.pidfd_open(self.pid)
+        found = census.identify(self.pid, self.mark)
+        if found is None:
+            raise ProcessLookupError(errno.ESRCH, "the child was reaped by somebody else")
+        self._root = found
+        self.start_time = found.start_time
+        for pipe in (self._popen.stdin, self._popen.stdout, self._popen.stderr):
+            assert pipe is not None
+            os.set_blocking(pipe.fileno(), False)
+        for stream in self._streams:
+            self._loop.add_reader(stream.fd, self._on_readable, stream)
+        self._loop.add_reader(self._pidfd, self._on_exit)
+
+    # Input
+
+    def write(self, data: bytes) -> None:
+        """Buffered. That nobody reads any more is not an error: the exit tells."""
+        if self._stdin_ends:
+            raise RuntimeError("stdin of the engine was closed before")
+        if self._stdin is None:
+            return
+        is_idle = not self._unwritten
+        self._unwritten += data
+        if is_idle and data:
+            self._on_writable()
+
+    def close_stdin(self) -> None:
+        """The end of the input, after all that is still to be written."""
+        self._stdin_ends = True
+        if not self._unwritten:
+            self._drop_stdin()
+
+    def _on_writable(self) -> None:
+        assert self._stdin is not None
+        try:
+            written = os.write(self._stdin.fileno(), self._unwritten)
+        except BlockingIOError:
+            written = 0
+        except BrokenPipeError:
+            self._drop_stdin()
+            return
+        del self._unwritten[:written]
+        if self._unwritten:
+            self._loop.add_writer(self._stdin.fileno(), self._on_writable)
+        elif self._stdin_ends:
+            self._drop_stdin()
+        else:
+            self._loop.remove_writer(self._stdin.fileno())
+
+    def _drop_stdin(self) -> None:
+        if self._stdin is not None:
+            self._loop.remove_writer(self._stdin.fileno())
+            self._stdin.close()
+            self._stdin = None
+            self._unwritten.clear()
+
+    # Output
+
+    def redirect(self, stdout: Path, stderr: Path) -> None:
+        """Later bytes are appended to these files, and the line that is still open moves with them."""
+        if self._pidfd is None:
+            raise RuntimeError("the process was closed before")
+        for stream, raw in zip(self._streams, _open_raw(stdout, stderr, self._keep), strict=True):
+            stream.raw.close()
+            stream.raw = raw
+            self._store(stream, stream.lines.move(raw.size))
+
+    async def sync(self) -> None:
+        """The raw bytes handed on so far are on the disk when this returns."""
+        # Copies, since a redirect may close the originals under the thread's hands.
+        copies = [os.dup(stream.raw.fd) for stream in self._streams if stream.raw.fd is not None]
+        # Shielded, since a call that is cancelled before it starts would never close them.
+        await asyncio.shield(self._loop.run_in_executor(None, _sync, copies))
+
+    def _on_readable(self, stream: _Stream) -> None:
+        until = self._loop.time() + _SLICE_SEC
+        for _ in range(_READS):
+            wanted = min(stream.left or _READ, _READ)
+            try:
+                chunk = os.read(stream.fd, wanted)
+            except BlockingIOError:
+                return
+            if not chunk:  # may come early: the process goes on without
+                self._drop_pipe(stream)
+                self._finish(stream)
+                return
+            self._take(stream, chunk)
+            if stream.pipe is None:  # closed by whoever got a line
+                return
+            if len(chunk) < wanted or self._loop.time() > until:
+                return
+
+    def _take(self, stream: _Stream, chunk: bytes) -> None:
+        if stream.left == 0:
+            return  # read nevertheless: a leftover that tidies up must not die of a broken pipe
+        self.last_byte_at = self._loop.time()
+        if self.first_byte_at is None:
+            self.first_byte_at = self.last_byte_at
+        self._store(stream, chunk)
+        self._hand_on(stream, stream.lines.feed(chunk))
+        if stream.left is not None:
+            stream.left -= len(chunk)
+            if stream.left == 0:
+                self._finish(stream)
+
+    def _store(self, stream: _Stream, data: bytes) -> None:
+        try:
+            stream.raw.append(data)
+        except OSError as error:
+            self._break(error)
+
+    def _hand_on(self, stream: _Stream, lines: list[Line]) -> None:
+        for line in lines:
+            if self.error is not None:
+                return
+            try:
+                self._on_line(stream.name, line)
+            except Exception as error:  # noqa: BLE001 (the reader goes on, or the engine blocks on a full pipe)
+                self._break(error)
+
+    def _break(self, error: Exception) -> None:
+        if self.error is None:
+            self.error = error
+            if not self.broken.done():
+                self.broken.set_result(error)
+
+    def _finish(self, stream: _Stream) -> None:
+        self._hand_on(stream, stream.lines.close())
+        self._settle()
+
+    def _drop_pipe(self, stream: _Stream) -> None:
+        if stream.pipe is not None:
+            self._loop.remove_reader(stream.fd)
+            stream.pipe.close()
+            stream.pipe = None
+
+    # End
+
+    def _on_exit(self) -> None:
+        assert self._pidfd is not None
+        self._loop.remove_reader(self._pidfd)
+        self._ended = self._status()
+        self._drop_stdin()
+        for stream in self._streams:
+            if stream.pipe is not None:
+                # What is in the pipe now is all that the process wrote; what comes later is a grandchild's.
+                stream.left = _readable_bytes(stream.fd)
+                if stream.left == 0:
+                    self._finish(stream)
+        self._settle()
+
+    def _settle(self) -> None:
+        is_drained = all(stream.pipe is None or stream.left == 0 for stream in self._streams)
+        if self._ended is not None and is_drained and not self.exited.done():
+            self.exited.set_result(self._ended)
+
+    def _status(self) -> Exit:
+        """Reads the status and leaves the zombie to `close`: its pid stays ours while leftovers are ended."""
+        try:
+            status = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+        except ChildProcessError as error:
+            self._break(error)  # somebody reaped it, or SIGCHLD is ignored: the status is lost
+            return Exit(code=255, signal=None)
+        assert status is not None
+        if status.si_code == os.CLD_EXITED:
+            return Exit(code=status.si_status, signal=None)
+        return Exit(code=None, signal=status.si_status)
+
+    async def end(self, *, step_sec: float, first: signal.Signals = signal.SIGINT) -> list[Found]:
+        """INT, TERM, KILL over the whole tree, `step_sec` apart; returns what would not die.
+
+        Also to be called after an exit: tools that left the session live on.
+        """
+        if self._ended is not None and first == signal.SIGINT:
+            first = signal.SIGTERM  # leftovers without their engine; many shells start them with INT ignored
+        survivors = await census.end_all(self.mark, first=first, step_sec=step_sec, roots=(self._root,))
+        if all(each.pid != self.pid for each in survivors):
+            await asyncio.wait((self.exited,), timeout=step_sec)  # our own watcher is about to say so
+        return survivors
+
+    def close(self) -> None:
+        """Lets go of pipes, files and watchers, and reaps the process; one that lives on is watched no more."""
+        if self._pidfd is not None:
+            self._loop.remove_reader(self._pidfd)
+            os.close(self._pidfd)
+            self._pidfd = None
+        self._drop_stdin()
+        for stream in self._streams:
+            self._drop_pipe(stream)
+            stream.raw.close()
+        self.exited.cancel()
+        if self._popen.poll() is None and self._popen not in _unreaped:
+            _unreaped.append(self._popen)
+
+
+class Limit(enum.StrEnum):
+    FIRST_BYTE = "first_byte"
+    IDLE = "idle"
+    TURN = "turn"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    first_byte_sec: float = 120
+    idle_sec: float = 600
+    turn_sec: float = 3600
+    result_grace_sec: float = 5
+    step_sec: float = 5
+
+
+class Heard(Protocol):
+    """What the watch looks at: when a byte came last, by the loop's clock."""
+
+    @property
+    def last_byte_at(self) -> float | None: ...
+
+
+class Watch:
+    """The time limits of one turn: `over` tells the first one that is reached.
+
+    One timer, set for the earliest limit. A byte does not touch it: when it fires too early, it is set again
+    for the rest. The loop's clock is monotonic and stands still while the machine sleeps.
+    """
+
+    def __init__(self, process: Heard, limits: Limits, *, started_at: float | None = None) -> None:
+        """`started_at`: when the turn began, if that is not now; bytes before it belong to another turn."""
+        self._process = process
+        self._limits = limits
+        self._loop = asyncio.get_running_loop()
+        self._started_at = self._loop.time() if started_at is None else started_at
+        self._timer: asyncio.TimerHandle | None = None
+        self.over: asyncio.Future[Limit] = self._loop.create_future()
+        self._look()
+
+    def _look(self) -> None:
+        due, limit = min(self._quiet(), (self._started_at + self._limits.turn_sec, Limit.TURN))
+        if self._loop.time() < due:
+            self._timer = self._loop.call_at(due, self._look)
+        elif not self.over.done():
+            self.over.set_result(limit)
+
+    def _quiet(self) -> tuple[float, Limit]:
+        heard_at = self._process.last_byte_at
+        if heard_at is None or heard_at < self._started_at:
+            return self._started_at + self._limits.first_byte_sec, Limit.FIRST_BYTE
+        return heard_at + self._limits.idle_sec, Limit.IDLE
+
+    def close(self) -> None:
+        """The turn is over by itself: no limit fires any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self.over.cancel()
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@dataclass(slots=True)
+class _Stream:
+    """One output pipe, the raw file of its bytes, and the line they are building."""
+
+    name: str
+    pipe: IO[bytes] | None
+    raw: RawFile
+    lines: LineAssembler
+    left: int | None = None  # after the exit: how many bytes of the process are still to be read
+
+    @property
+    def fd(self) -> int:
+        assert self.pipe is not None
+        return self.pipe.fileno()
+
+
+# Closed while still alive; reaped when the next one is started, as subprocess itself does.
+_unreaped: list[subprocess.Popen[bytes]] = []
+
+
+def _reap() -> None:
+    _unreaped[:] = [popen for popen in _unreaped if popen.poll() is None]
+
+
+def _sync(fds: list[int]) -> None:
+    try:
+        for fd in fds:
+            os.fsync(fd)
+    finally:
+        for fd in fds:
+            os.close(fd)
+
+
+def _readable_bytes(fd: int) -> int:
+    return int.from_bytes(fcntl.ioctl(fd, termios.FIONREAD, b"\0" * 4), sys.byteorder)
+
+
+def _open_raw(stdout: Path, stderr: Path, keep: int) -> tuple[RawFile, RawFile]:
+    out = RawFile(stdout, keep)
+    try:
+        return out, RawFile(stderr, keep)
+    except OSError:
+        out.close()
+        raise
+
+
+def _start(command: Command, mark: str) -> subprocess.Popen[bytes]:
+    cwd = str(command.cwd)
+    try:
+        return subprocess.Popen(
+            command.argv,
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=cwd,
+            env={**command.env, census.MARK: mark},
+            start_new_session=True,
+        )
+    except OSError as error:
+        if error.filename == cwd:
+            raise _failed(error, "cwd", f"the working directory {cwd} cannot be entered") from error
+        raise _failed(error, "program", _explain(error, command)) from error
+    except ValueError as error:  # a NUL byte, or a name with "="
+        raise SpawnFailed("EINVAL", "program", f"{command.argv[0]!r} cannot be started: {error}") from error
+
+
+_SENTENCES = {
+    errno.ENOENT: "was not found; is it installed, and on the PATH of the service?",
+    errno.EACCES: "is not executable for this user",
+    errno.EPERM: "is not executable for this user",
+    errno.ENOEXEC: "is not a program for this machine: another architecture, or a script without a #! line",
+    errno.E2BIG: "got arguments and environment longer than the kernel takes",
+    errno.EAGAIN: "was not started: the limit of processes is reached",
+    errno.EMFILE: "was not started: the service has too many open files",
+    errno.ENFILE: "was not started: the machine has too many open files",
+    errno.ENOMEM: "was not started: the machine is out of memory",
+    errno.ETXTBSY: "is just being replaced by another process",
+}
+
+
+def _explain(error: OSError, command: Command) -> str:
+    program = command.argv[0]
+    if error.errno == errno.ENOENT and shutil.which(program, path=command.env.get("PATH")):
+        return f"{program!r} is there, but the interpreter or loader it asks for is not installed"
+    return f"{program!r} {_SENTENCES.get(error.errno or 0, 'cannot be started')}"
+
+
+def _failed(error: OSError, subject: Literal["program", "cwd", "output"], sentence: str) -> SpawnFailed:
+    reason = errno.errorcode.get(error.errno or 0, "EIO")
+    return SpawnFailed(reason, subject, f"{sentence} ({error.strerror})")
