@@ -1,0 +1,97 @@
+"""Files that an agent left in its workspace: found by pattern, opened without ever following a link."""
+
+from __future__ import annotations
+
+import mimetypes
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from turnkeeper.core.errors import FileNotAvailable
+from turnkeeper.core.skill import ArtifactRule
+
+MOST = 1000
+"""Files listed at the most: an agent that unpacks an archive must not make an endless answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    path: str
+    size: int
+    mime: str
+    role: str | None
+
+
+def find(workspace: Path, rules: Sequence[ArtifactRule]) -> list[Artifact]:
+    """By the skill's patterns; without any, every ordinary file in the workspace."""
+    found = []
+    for path, size in _files(workspace):
+        rule = next((rule for rule in rules if _matches(path, rule.pattern)), None)
+        if rule is not None or not rules:
+            mime = (rule and rule.mime) or mimetypes.guess_type(path)[0] or "application/octet-stream"
+            found.append(Artifact(path, size, mime, rule.role if rule else None))
+    return found
+
+
+def missing(rules: Sequence[ArtifactRule], found: Sequence[Artifact]) -> list[str]:
+    required = (rule.pattern for rule in rules if rule.required)
+    return [pattern for pattern in required if not any(_matches(file.path, pattern) for file in found)]
+
+
+def open_inside(root: Path, path: str) -> int:
+    """A read-only descriptor of an ordinary file below `root`. Each step refuses links, so a swap cannot win."""
+    parts = PurePosixPath(path).parts
+    if not parts or "\0" in path or any(part in ("..", "/") for part in parts):
+        raise FileNotAvailable(f"{path!r} is not a path inside the workspace")
+    folder = -1
+    try:
+        folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        for part in parts[:-1]:
+            below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+            os.close(folder)
+            folder = below
+        # Without O_NONBLOCK the opening of a fifo would wait for a writer.
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        file = os.open(parts[-1], flags, dir_fd=folder)
+    except OSError as error:
+        raise FileNotAvailable(f"there is no file {path!r}") from error
+    finally:
+        if folder >= 0:
+            os.close(folder)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise FileNotAvailable(f"{path!r} is not an ordinary file")
+    return file
+
+
+def _files(workspace: Path) -> Iterator[tuple[str, int]]:
+    count = 0
+    for folder, folders, names in os.walk(workspace, followlinks=False):
+        folders.sort()
+        for name in sorted(names):
+            path = Path(folder) / name
+            try:
+                status = path.lstat()
+            except OSError:
+                continue  # gone since it was listed
+            if stat.S_ISREG(status.st_mode):
+                yield path.relative_to(workspace).as_posix(), status.st_size
+                count += 1
+                if count == MOST:
+                    return
+
+
+def _matches(path: str, pattern: str) -> bool:
+    """`*` stays inside a folder; a pattern without a slash matches at any depth only if it says `**/`."""
+    wanted = PurePosixPath(pattern).parts
+    return _match_parts(PurePosixPath(path).parts, wanted)
+
+
+def _match_parts(parts: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
+    if not wanted:
+        return not parts
+    if wanted[0] == "**":
+        return any(_match_parts(parts[skip:], wanted[1:]) for skip in range(len(parts) + 1))
+    return bool(parts) and PurePosixPath(parts[0]).match(wanted[0]) and _match_parts(parts[1:], wanted[1:])

@@ -1,0 +1,54 @@
+"""A run's own folder: its workspace, its private home, its frozen copy of the skill, its raw logs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    root: Path
+
+    @property
+    def workspace(self) -> Path:
+        return self.root / "workspace"
+
+    @property
+    def home(self) -> Path:
+        return self.root / "home"
+
+    @property
+    def skill(self) -> Path:
+        return self.root / "skill"
+
+    def raw(self, attempt_number: int, try_number: int, stream: str) -> Path:
+        return self.root / "raw" / f"{attempt_number}.{try_number}.{stream}"
+
+    def prepare(self, skill_root: Path) -> None:
+        """Makes what is missing. The skill is copied under another name first: a crash leaves no half copy."""
+        for folder in (self.root, self.workspace, self.home, self.root / "raw"):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self.skill.exists():
+            return
+        staging = self.root / "skill.new"
+        shutil.rmtree(staging, ignore_errors=True)
+        # Links are copied as links: a skill cannot make us read outside its folder.
+        shutil.copytree(skill_root, staging, symlinks=True)
+        staging.rename(self.skill)
+
+    def write_home(self, files: Mapping[str, bytes]) -> None:
+        for name, data in files.items():
+            relative = PurePosixPath(name)
+            if relative.is_absolute() or ".." in relative.parts:
+                raise ValueError(f"{name} is not inside the home")
+            path = self.home / relative
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            fresh = path.with_name(path.name + ".new")
+            fresh.unlink(missing_ok=True)
+            with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                file.write(data)
+            fresh.rename(path)
