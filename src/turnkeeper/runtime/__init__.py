@@ -1,0 +1,1 @@
+"""Who does it, and when: moves things, decides nothing."""

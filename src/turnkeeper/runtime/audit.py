@@ -1,0 +1,77 @@
+"""Reads a finished turn again from its stored bytes and judges it anew, with the functions that judged it live."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from turnkeeper.core.run import Attempt, NextTurn, Run
+from turnkeeper.core.turn import Transcript
+from turnkeeper.engines.lines import Line, LineAssembler, plain
+from turnkeeper.runtime import judging
+from turnkeeper.runtime.stage import Stage
+from turnkeeper.runtime.turns import STDERR_CHARS, STDERR_LINES
+
+CHUNK = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class SecondOpinion:
+    stored: Any
+    again: Any
+
+    @property
+    def agrees(self) -> bool:
+        return bool(self.stored == self.again)
+
+
+def judge_again(stage: Stage, run: Run, attempt: Attempt) -> SecondOpinion | None:
+    """None for an attempt that was never judged. Blocking: it reads files."""
+    if attempt.evidence is None or attempt.verdict is None:
+        return None
+    folder = stage.folder(run.id)
+    stdout, stderr = (
+        folder.raw(attempt.attempt_number, attempt.try_number, name) for name in ("stdout", "stderr")
+    )
+    how = judging.how_ended(attempt.evidence, _tail(stderr))
+    transcript = _replay(stage, run, attempt, stdout, how)
+    skill = stage.frozen_skill(run) if folder.skill.exists() else None
+    then = replace(run, attempt_number=attempt.attempt_number)
+    judged = judging.judge(then, skill, transcript, how)
+    return SecondOpinion(attempt.verdict, judging.verdict_view(judged.verdict, judged.finding))
+
+
+def _replay(stage: Stage, run: Run, attempt: Attempt, stdout: Path, how: judging.HowEnded) -> Transcript:
+    plan = stage.plan(run)
+    if attempt.next_turn is NextTurn.START:
+        plan = replace(plan, session=None)
+    dialect = stage.engine(run.job.engine).dialect(plan)
+    dialect.begin("")
+    transcript = Transcript(attempt.attempt_number)
+    for line in _lines(stdout):
+        heard = dialect.hear(line)
+        for event in heard.events if heard else ():
+            transcript.take(event, attempt.started_at)
+    if how.exit is not None:
+        for event in dialect.finish(how.exit, how.stderr):
+            transcript.take(event, attempt.started_at)
+    transcript.close(attempt.started_at)
+    return transcript
+
+
+def _lines(path: Path) -> Iterator[Line]:
+    if not path.exists():
+        return
+    assembler = LineAssembler()
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK):
+            yield from assembler.feed(chunk)
+    yield from assembler.close()
+
+
+def _tail(path: Path) -> str:
+    last = deque((plain(line.data)[:STDERR_CHARS] for line in _lines(path)), maxlen=STDERR_LINES)
+    return "\n".join(last)[-STDERR_CHARS:]

@@ -1,0 +1,96 @@
+"""Deadlines of runs without a turn: one indexed column, one timer for the earliest. No run has a timer of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import datetime, timedelta
+
+from turnkeeper.core import lifecycle
+from turnkeeper.core.errors import TurnkeeperError
+from turnkeeper.runtime.clock import Clock
+from turnkeeper.store.base import Stale, Store
+
+log = logging.getLogger(__name__)
+
+PAGE = 100
+LONGEST_SLEEP = timedelta(seconds=60)
+"""The timer counts monotonic seconds, deadlines are instants: after a clock step or a suspend we look again soon."""
+RETRY = timedelta(seconds=1)
+
+
+class Deadlines:
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._timer: asyncio.TimerHandle | None = None
+        self._next: datetime | None = None
+        self._sweep: asyncio.Task[None] | None = None
+
+    def arm(self, due_at: datetime) -> None:
+        """Called after each commit that set a deadline."""
+        if self._next is None or due_at < self._next:
+            self._set(due_at)
+
+    async def start(self) -> None:
+        """Also applies, once, what passed while the service was down."""
+        await self.sweep(self._clock())
+        await self._arm_next()
+
+    async def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._sweep is not None:
+            await asyncio.wait([self._sweep])
+
+    async def sweep(self, now: datetime) -> int:
+        """Applies every deadline that has passed at `now`; returns how many."""
+        applied = 0
+        while due := await self._store.due(now, PAGE):
+            done = [await self._apply(run_id, now) for run_id in due]
+            applied += sum(done)
+            if not all(done):
+                break
+        return applied
+
+    async def _apply(self, run_id: str, now: datetime) -> bool:
+        while True:
+            run = await self._store.run(run_id)
+            if run is None:
+                return False
+            pending_id = run.pending_interaction_id
+            pending = await self._store.interaction(run_id, pending_id) if pending_id is not None else None
+            change = lifecycle.apply_deadline(run, pending, now)
+            if change is None:
+                return False
+            try:
+                await self._store.commit(change)
+            except Stale:
+                continue  # a reply or a cancel came first; look again
+            log.info("run=%s deadline applied: %s", run_id, change.trigger or "ending")
+            return True
+
+    def _set(self, due_at: datetime) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._next = due_at
+        wait = max(timedelta(0), min(due_at - self._clock(), LONGEST_SLEEP))
+        self._timer = asyncio.get_running_loop().call_later(wait.total_seconds(), self._fire)
+
+    def _fire(self) -> None:
+        self._timer = self._next = None
+        if self._sweep is None or self._sweep.done():
+            self._sweep = asyncio.create_task(self._round())
+
+    async def _round(self) -> None:
+        try:
+            await self.sweep(self._clock())
+            await self._arm_next()
+        except TurnkeeperError:
+            log.exception("deadlines could not be applied; trying again")
+            self.arm(self._clock() + RETRY)
+
+    async def _arm_next(self) -> None:
+        due_at = await self._store.next_due()
+        if due_at is not None:
+            self.arm(due_at)

@@ -1,0 +1,97 @@
+"""All parts of a running service in one place: what happens after a commit, the order of start and stop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from turnkeeper.engines.base import Engine
+from turnkeeper.runtime.clock import Clock
+from turnkeeper.runtime.deadlines import Deadlines
+from turnkeeper.runtime.dispatch import Capacity, Dispatcher, Ticket
+from turnkeeper.runtime.feed import Feed
+from turnkeeper.runtime.jobs import Jobs, Policy
+from turnkeeper.runtime.recovery import Recovery
+from turnkeeper.runtime.stage import Stage
+from turnkeeper.runtime.worker import Worker
+from turnkeeper.skills.package import Shelf
+from turnkeeper.store.base import Notice, Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What only wiring can choose."""
+
+    store: Store
+    engines: Mapping[str, Engine]
+    shelf: Shelf
+    runs_dir: Path
+    capacity: Capacity
+    policy: Policy
+    clock: Clock
+
+
+class House:
+    def __init__(self, parts: Parts) -> None:
+        self.store = parts.store
+        self.engines = parts.engines
+        self.shelf = parts.shelf
+        self.capacity = parts.capacity
+        self.clock = parts.clock
+        self.feed = Feed()
+        self.stage = Stage(parts.store, parts.shelf, parts.engines, parts.runs_dir)
+        self.worker = Worker(parts.store, self.stage, parts.clock, self._release)
+        self.dispatcher = Dispatcher(parts.capacity, self.worker.start)
+        self.deadlines = Deadlines(parts.store, parts.clock)
+        self.jobs = Jobs(
+            store=parts.store,
+            shelf=parts.shelf,
+            engines=parts.engines,
+            dispatcher=self.dispatcher,
+            feed=self.feed,
+            policy=parts.policy,
+            clock=parts.clock,
+        )
+        self._step_sec = parts.policy.timeouts.step_sec
+        self.is_ready = False
+        parts.store.listen(self._after_commit)
+
+    async def start(self) -> None:
+        recovery = Recovery(self.store, self.stage, self.dispatcher, self.engines.keys(), self.clock)
+        await recovery.recover(self._step_sec)
+        await self.deadlines.start()
+        self.dispatcher.open()
+        self.is_ready = True
+
+    def begin_stop(self) -> None:
+        """No new work, and open streams end, so that their connections can close."""
+        self.is_ready = False
+        self.jobs.is_closing = True
+        self.dispatcher.close()
+        self.feed.close()
+
+    async def stop(self) -> None:
+        self.begin_stop()
+        await self.deadlines.stop()
+        await self.worker.stop()
+        await self.store.close()
+        await asyncio.get_running_loop().shutdown_default_executor()
+
+    def _release(self, ticket: Ticket) -> None:
+        self.dispatcher.release(ticket)
+
+    def _after_commit(self, notice: Notice) -> None:
+        """Runs on the loop once the write is durable, whoever made it: commit first, act after."""
+        self.feed.publish(notice)
+        run = notice.run
+        if run is None:
+            return
+        self.worker.hear(notice)
+        if notice.enqueue:
+            self.dispatcher.offer(Ticket.of(run))
+        if run.state.is_terminal:
+            self.dispatcher.withdraw(run.id)
+        if run.due_at is not None:
+            self.deadlines.arm(run.due_at)

@@ -1,0 +1,151 @@
+"""Gathers what an engine says into batches for the store. Readers of the pipes never wait for it.
+
+Memory stays bounded when the engine is faster than the disk: neighbouring deltas and raw lines that are still
+waiting are joined, and unparsed output beyond a limit is only in the raw file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import datetime
+
+from turnkeeper.core.errors import StorageUnavailable
+from turnkeeper.core.fcmp import Event, RawRef, Type
+from turnkeeper.core.run import Born, Handle
+from turnkeeper.engines.lines import Line, plain
+from turnkeeper.store.base import Output, Stale, Store
+
+log = logging.getLogger(__name__)
+
+BATCH_SEC = 0.005
+BATCH_BYTES = 256 * 1024
+RAW_EVENT = 64 * 1024
+RAW_TOTAL = 1024 * 1024
+RETRY_SEC = 1.0
+
+RAW_TYPES = {"stdout": Type.RAW_STDOUT, "stderr": Type.RAW_STDERR}
+
+
+class Recorder:
+    """One try of one turn. `lost` is called when the run is no longer ours to write."""
+
+    def __init__(self, store: Store, output: Output, lost: Callable[[], None]) -> None:
+        self._store = store
+        self._output = output
+        self._lost = lost
+        self._loop = asyncio.get_running_loop()
+        self._pending: list[Event] = []
+        self._size = 0
+        self._raw_left = RAW_TOTAL
+        self._handle: Handle | None = None
+        self._born: Born | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._append: asyncio.Task[None] | None = None
+        self._is_closed = False
+
+    def bear(self, born: Born) -> None:
+        """Saved with the first batch, so that it costs no commit of its own."""
+        self._born = born
+
+    def know(self, handle: Handle) -> None:
+        """A crash after this is durable can still resume the session."""
+        self._handle = handle
+        self._schedule()
+
+    def add(self, events: Iterable[Event]) -> None:
+        for event in events:
+            last = self._pending[-1] if self._pending else None
+            joined = _join(last, event) if last else None
+            if joined is None:
+                self._pending.append(event)
+            else:
+                self._pending[-1] = joined
+            self._size += _weight(event)
+        self._schedule()
+
+    def add_raw(self, stream: str, line: Line, now: datetime) -> bool:
+        """A line that no parser understood; False when it is only in the raw log."""
+        if self._raw_left <= 0:
+            return False
+        text = plain(line.data)[: self._raw_left]
+        self._raw_left -= len(text) + 1
+        ref = RawRef(stream, line.offset, line.length)
+        attempt = self._output.attempt_number
+        self.add([Event(RAW_TYPES[stream], {"text": text}, now, attempt, ref)])
+        return True
+
+    async def close(self) -> list[Event]:
+        """Waits for the batch under way; returns what it did not take, for the change that ends the turn."""
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._append is not None:
+            await asyncio.wait([self._append])
+        return self._pending
+
+    def _schedule(self) -> None:
+        if self._is_closed or self._append is not None:
+            return
+        if self._size >= BATCH_BYTES:
+            self._flush()
+        elif self._timer is None:
+            self._timer = self._loop.call_later(BATCH_SEC, self._flush)
+
+    def _flush(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if not self._is_closed and self._append is None:
+            self._append = asyncio.create_task(self._write())
+
+    async def _write(self) -> None:
+        batch, self._pending, self._size = self._pending, [], 0
+        output = replace(self._output, events=batch, handle=self._handle, born=self._born)
+        try:
+            await self._store.append(output)
+        except Stale:
+            log.warning("run=%s lost its lease; its turn is given up", self._output.run_id)
+            self._lost()
+            return
+        except StorageUnavailable as error:
+            log.error("run=%s output not stored yet: %s", self._output.run_id, error.message)
+            self._pending = [*batch, *self._pending]
+            self._retry()
+            return
+        self._handle = self._born = None
+        self._append = None
+        if self._pending:
+            self._schedule()
+
+    def _retry(self) -> None:
+        self._append = None
+        if not self._is_closed:
+            self._timer = self._loop.call_later(RETRY_SEC, self._flush)
+
+
+def _weight(event: Event) -> int:
+    return len(event.data.get("text", "")) + 200
+
+
+def _join(last: Event, event: Event) -> Event | None:
+    """Two neighbours as one event, or None if they must stay two."""
+    if last.type is not event.type:
+        return None
+    texts = (last.data.get("text", ""), event.data.get("text", ""))
+    if len(texts[0]) + len(texts[1]) >= RAW_EVENT:
+        return None
+    ref = _span(last.raw_ref, event.raw_ref)
+    if event.type is Type.MESSAGE_DELTA and last.data["message_id"] == event.data["message_id"]:
+        return replace(last, data={**last.data, "text": texts[0] + texts[1]}, raw_ref=ref)
+    if event.type in (Type.RAW_STDOUT, Type.RAW_STDERR):
+        return replace(last, data={"text": f"{texts[0]}\n{texts[1]}"}, raw_ref=ref)
+    return None
+
+
+def _span(first: RawRef | None, second: RawRef | None) -> RawRef | None:
+    if first is None or second is None:
+        return first or second
+    return replace(first, length=second.offset + second.length - first.offset)

@@ -1,0 +1,73 @@
+"""After a start: what the last service left behind is ended or taken up again. It only commits; the worker acts."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+
+from turnkeeper.core import lifecycle
+from turnkeeper.core.change import Change
+from turnkeeper.core.errors import Code
+from turnkeeper.core.run import Failure, Run
+from turnkeeper.engines import census
+from turnkeeper.runtime.clock import Clock
+from turnkeeper.runtime.dispatch import Dispatcher, Ticket
+from turnkeeper.runtime.stage import Stage
+from turnkeeper.store.base import Store
+
+log = logging.getLogger(__name__)
+
+
+class Recovery:
+    def __init__(
+        self, store: Store, stage: Stage, dispatcher: Dispatcher, engines: Collection[str], clock: Clock
+    ):
+        self._store = store
+        self._stage = stage
+        self._dispatcher = dispatcher
+        self._engines = engines
+        self._clock = clock
+
+    async def recover(self, step_sec: float) -> None:
+        await self._end_leftovers(step_sec)
+        for run in await self._store.owned():
+            change = self._settle(run)
+            log.info("run=%s recovered from %s: %s", run.id, run.state.value, change.trigger)
+            await self._store.commit(change)
+        for run in await self._store.broken_waiting(self._engines):
+            log.warning("run=%s cannot go on waiting", run.id)
+            await self._store.commit(lifecycle.reconcile_failed(run, self._why_broken(run), self._clock()))
+        kept = await self._store.preserve_waiting(self._clock(), self._engines)
+        queued = await self._store.queued()
+        for run in queued:
+            self._dispatcher.offer(Ticket.of(run))
+        log.info("recovered: %d waiting, %d queued", kept, len(queued))
+
+    async def _end_leftovers(self, step_sec: float) -> None:
+        """Before anything is resumed: at most one process tree for a run, at any moment."""
+        left = census.find(self._store.data_id)
+        if not left:
+            return
+        log.warning("ending %d process(es) of an earlier start", len(left))
+        for found in await census.end_all(self._store.data_id, step_sec=step_sec):
+            log.error("process %d (%s) of %s does not die", found.pid, found.command, found.mark)
+
+    def _settle(self, run: Run) -> Change:
+        now = self._clock()
+        if run.ending is not None:
+            return lifecycle.finish_ending(run, now)
+        # The raw log is made right before the process is: no file, no process.
+        raw = self._stage.folder(run.id).raw(run.attempt_number, run.try_number, "stdout")
+        return lifecycle.interrupt_turn(run, now, process_started=raw.exists())
+
+    def _why_broken(self, run: Run) -> Failure:
+        if run.job.engine not in self._engines:
+            return Failure(Code.RECONCILE_FAILED, f"the engine {run.job.engine!r} is not known here any more")
+        if run.handle is None:
+            return Failure(Code.RECONCILE_FAILED, "the engine never named a session that could be resumed")
+        if not run.handle.loadable:
+            return Failure(
+                Code.INTERACTION_PROCESS_LOST,
+                "the resident process ended with the service; its session cannot be loaded",
+            )
+        return Failure(Code.RECONCILE_FAILED, "the open question of the waiting run is missing")

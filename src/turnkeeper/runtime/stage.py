@@ -1,0 +1,113 @@
+"""Sets the stage for a turn: the run's folder, its frozen skill, the plan and the words that open it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from turnkeeper.core.errors import Code, TurnkeeperError
+from turnkeeper.core.run import Attempt, Interaction, NextTurn, Run
+from turnkeeper.core.skill import Skill
+from turnkeeper.engines.base import Engine, TurnPlan
+from turnkeeper.engines.process import Command
+from turnkeeper.skills import artifacts, prompt
+from turnkeeper.skills.output import Files
+from turnkeeper.skills.package import Shelf, load
+from turnkeeper.skills.workspace import RunFolder
+from turnkeeper.store.base import Store
+
+
+class StageFailed(TurnkeeperError):
+    """The turn cannot be started; the run fails with this code."""
+
+    def __init__(self, code: Code, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    engine: Engine
+    skill: Skill
+    plan: TurnPlan
+    prompt: str
+    folder: RunFolder
+
+
+class Stage:
+    def __init__(self, store: Store, shelf: Shelf, engines: Mapping[str, Engine], runs_dir: Path) -> None:
+        self._store = store
+        self._shelf = shelf
+        self._engines = engines
+        self._runs_dir = runs_dir
+
+    def folder(self, run_id: str) -> RunFolder:
+        return RunFolder(self._runs_dir / run_id)
+
+    async def set(self, run: Run, attempt: Attempt) -> Scene:
+        """Files are touched on a thread: a slow disk must not stop the event loop."""
+        answered = await self._store.last_answered(run.id)
+        return await asyncio.to_thread(self._set, run, attempt, answered)
+
+    async def files(self, scene: Scene) -> Files:
+        """The artifacts as the turn left them; a skill that neither declares nor reports any is spared the look."""
+        rules = scene.skill.artifacts
+        if not rules and scene.skill.output_schema is not None:
+            return Files()
+        found = await asyncio.to_thread(artifacts.find, scene.plan.workspace, rules)
+        return Files(tuple(file.path for file in found), tuple(artifacts.missing(rules, found)))
+
+    def command(self, scene: Scene) -> Command:
+        launch = scene.engine.launch(scene.plan)
+        scene.folder.write_home(launch.files)
+        return Command(launch.argv, launch.env, scene.plan.workspace)
+
+    def frozen_skill(self, run: Run) -> Skill:
+        """The run's own copy: what happens to the skill afterwards does not matter to it."""
+        return replace(load(self.folder(run.id).skill), id=run.job.skill_id)
+
+    def plan(self, run: Run) -> TurnPlan:
+        folder, job = self.folder(run.id), run.job
+        return TurnPlan(
+            profile=job.profile.kind,
+            mode=job.mode,
+            workspace=folder.workspace,
+            home=folder.home,
+            skill_dir=folder.skill,
+            session=run.handle,
+            model=job.model,
+            input=job.input,
+            parameter=job.parameter,
+        )
+
+    def engine(self, name: str) -> Engine:
+        try:
+            return self._engines[name]
+        except KeyError:
+            raise StageFailed(
+                Code.ENGINE_NOT_FOUND, f"the engine {name!r} is not known here any more"
+            ) from None
+
+    def _set(self, run: Run, attempt: Attempt, answered: Interaction | None) -> Scene:
+        folder = self.folder(run.id)
+        try:
+            if not folder.skill.exists():
+                folder.prepare(Path(self._shelf.get(run.job.skill_id).root))
+            skill = self.frozen_skill(run)
+        except TurnkeeperError as error:
+            raise StageFailed(error.code, error.message) from error
+        except OSError as error:
+            raise StageFailed(
+                Code.STORAGE_UNAVAILABLE, f"the run's folder cannot be prepared: {error}"
+            ) from error
+        words = self._words(run, attempt, skill, answered)
+        return Scene(self.engine(run.job.engine), skill, self.plan(run), words, folder)
+
+    def _words(self, run: Run, attempt: Attempt, skill: Skill, answered: Interaction | None) -> str:
+        if attempt.attempt_number == 1 or answered is None or answered.answer is None:
+            words = prompt.start(run.job, skill, self.folder(run.id).skill)
+        else:
+            words = answered.answer.response
+        return prompt.cut_off(words) if attempt.next_turn is NextTurn.CONTINUE else words

@@ -1,0 +1,212 @@
+"""One turn played by a real process: its lines become a transcript, its end becomes a `HowEnded`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from turnkeeper.core.errors import Code, Warn
+from turnkeeper.core.fcmp import RawRef
+from turnkeeper.core.gate import ExitKind
+from turnkeeper.core.run import Born, Failure, RunWarning, Timeouts
+from turnkeeper.core.turn import Notice, SessionOpened, Transcript
+from turnkeeper.engines import census
+from turnkeeper.engines.base import Dialect
+from turnkeeper.engines.lines import Line, plain
+from turnkeeper.engines.process import Command, Exit, Limit, Process, Watch
+from turnkeeper.runtime.clock import Clock
+from turnkeeper.runtime.judging import HowEnded
+from turnkeeper.runtime.recorder import Recorder
+
+STDERR_LINES = 20
+STDERR_CHARS = 2000
+
+TIMEOUTS = {
+    Limit.FIRST_BYTE: Failure(Code.ENGINE_FIRST_BYTE_TIMEOUT, "the engine printed nothing at all in time"),
+    Limit.IDLE: Failure(Code.ENGINE_IDLE_TIMEOUT, "the engine fell silent in the middle of its turn"),
+    Limit.TURN: Failure(Code.ENGINE_TURN_TIMEOUT, "the turn took longer than allowed"),
+}
+
+
+class Interrupt(StrEnum):
+    """Why the owner of a process is told to let go of it."""
+
+    ENDING = "ending"
+    STOPPING = "stopping"
+    LOST = "lost"
+
+
+class Session:
+    """A live process and the dialect it speaks: for one turn, or resident for many."""
+
+    def __init__(self, dialect: Dialect, timeouts: Timeouts) -> None:
+        self.dialect = dialect
+        self.timeouts = timeouts
+        self.turn: Turn | None = None
+        self.process: Process
+        self.survivors: list[census.Found] = []
+
+    def start(self, command: Command, mark: str, stdout: Path, stderr: Path) -> None:
+        self.process = Process.spawn(command, mark=mark, stdout=stdout, stderr=stderr, on_line=self._hear)
+
+    @property
+    def is_alive(self) -> bool:
+        return not self.process.exited.done()
+
+    def _hear(self, stream: str, line: Line) -> None:
+        if self.turn is not None:
+            self.turn.hear(stream, line)
+
+    async def leave(self) -> None:
+        """A polite end after the last turn: a resident agent exits when its input closes."""
+        if self.is_alive:
+            self.process.close_stdin()
+            await asyncio.wait([self.process.exited], timeout=self.timeouts.result_grace_sec)
+        await self.end()
+
+    async def end(self) -> None:
+        """Nothing of the process's tree is alive after this; what survives even SIGKILL is remembered."""
+        if self.is_alive or census.find(self.process.mark):
+            self.survivors = await self.process.end(step_sec=self.timeouts.step_sec)
+
+    def close(self) -> None:
+        self.process.close()
+
+
+class Turn:
+    def __init__(self, session: Session, transcript: Transcript, recorder: Recorder, clock: Clock) -> None:
+        self.transcript = transcript
+        self.warnings: list[RunWarning] = []
+        self._session = session
+        self._recorder = recorder
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._closed: asyncio.Future[None] = self._loop.create_future()
+        self._stderr: deque[str] = deque(maxlen=STDERR_LINES)
+        self._started_at = self._loop.time()
+        session.turn = self
+
+    @property
+    def born(self) -> Born:
+        return Born(self._session.process.pid, self._session.process.start_time)
+
+    def begin(self, prompt: str) -> None:
+        self._session.process.write(self._session.dialect.begin(prompt))
+        if not self._session.dialect.keeps_stdin:
+            self._session.process.close_stdin()
+
+    def hear(self, stream: str, line: Line) -> None:
+        """Called by the reader of the pipes: quick, and never waiting."""
+        now = self._clock()
+        if stream == "stderr":
+            self._stderr.append(plain(line.data)[:STDERR_CHARS])
+            self._keep_raw(stream, line, now)
+            return
+        heard = self._session.dialect.hear(line)
+        if heard is None:
+            self._keep_raw(stream, line, now)
+            return
+        if heard.answer:
+            self._session.process.write(heard.answer)
+        ref = RawRef(stream, line.offset, line.length)
+        for event in heard.events:
+            self._recorder.add(self.transcript.take(event, now, ref))
+            if isinstance(event, SessionOpened):
+                self._recorder.know(event.handle)
+        if self.transcript.ended and not self._closed.done():
+            self._closed.set_result(None)
+
+    def _keep_raw(self, stream: str, line: Line, now: datetime) -> None:
+        if not self._recorder.add_raw(stream, line, now):
+            self._note(Warn.RAW_OUTPUT_CAPPED, "further unparsed output is only in the raw log", now)
+        if line.truncated:
+            self._note(Warn.LINE_TRUNCATED, f"a line of {line.length} bytes was not parsed", now)
+
+    def _note(self, code: Warn, message: str, now: datetime) -> None:
+        self._recorder.add(self.transcript.take(Notice(code, message), now))
+
+    async def play(self, interrupted: asyncio.Future[Interrupt]) -> HowEnded:
+        """Until the closing event, the exit, a limit or an interruption; a process that is done with is ended."""
+        process = self._session.process
+        with Watch(process, self._session.timeouts, started_at=self._started_at) as watch:
+            await first(process.exited, self._closed, watch.over, interrupted, process.broken)
+            limit = watch.over.result() if watch.over.done() else None
+        how = await self._how(interrupted, limit)
+        self._hear_exit()
+        return how
+
+    async def _how(self, interrupted: asyncio.Future[Interrupt], limit: Limit | None) -> HowEnded:
+        session, process = self._session, self._session.process
+        if interrupted.done():
+            if session.is_alive and session.dialect.keeps_stdin:
+                process.write(session.dialect.cancel())
+            await session.end()
+            return self._ended(ExitKind.ENDED_BY_US)
+        if process.error is not None:
+            await session.end()
+            fault = Failure(
+                Code.INTERNAL_ERROR, f"the engine's output could not be taken in: {process.error}"
+            )
+            return self._ended(ExitKind.ENDED_BY_US, fault=fault)
+        if self._closed.done() and session.dialect.keeps_stdin:
+            return self._ended(_exit_kind(process.exited.result()) if process.exited.done() else ExitKind.OK)
+        if self._closed.done() and not process.exited.done():
+            return await self._linger(interrupted)
+        if process.exited.done():
+            await self._clear_leftovers()
+            return self._ended(_exit_kind(process.exited.result()))
+        await session.end()
+        assert limit is not None
+        return self._ended(ExitKind.ENDED_BY_US, timeout=TIMEOUTS[limit])
+
+    async def _linger(self, interrupted: asyncio.Future[Interrupt]) -> HowEnded:
+        """The engine has closed its turn; it gets a moment to exit by itself."""
+        process, grace = self._session.process, self._session.timeouts.result_grace_sec
+        await first(process.exited, interrupted, timeout=grace)
+        if process.exited.done():
+            await self._clear_leftovers()
+            return self._ended(_exit_kind(process.exited.result()))
+        await self._session.end()
+        message = f"the engine was still there {grace:g} s after its result and was ended"
+        self.warnings.append(RunWarning(Warn.ENGINE_LINGERED_AFTER_RESULT, message))
+        return self._ended(ExitKind.ENDED_AFTER_RESULT)
+
+    async def _clear_leftovers(self) -> None:
+        """Tools may have left the engine's session; a run that waits or has ended owns no process."""
+        left = census.find(self._session.process.mark)
+        if left:
+            await self._session.end()
+            names = ", ".join(sorted({found.command for found in left}))
+            message = f"{len(left)} process(es) outlived the engine and were ended: {names}"
+            self.warnings.append(RunWarning(Warn.ENGINE_LEFT_PROCESSES, message))
+
+    def _ended(self, kind: ExitKind, **why: Any) -> HowEnded:
+        process = self._session.process
+        ended = process.exited.result() if process.exited.done() else None
+        return HowEnded(kind=kind, exit=ended, stderr=self.stderr, **why)
+
+    def _hear_exit(self) -> None:
+        process, now = self._session.process, self._clock()
+        if process.exited.done():
+            for event in self._session.dialect.finish(process.exited.result(), self.stderr):
+                self._recorder.add(self.transcript.take(event, now))
+        self._recorder.add(self.transcript.close(now))
+
+    @property
+    def stderr(self) -> str:
+        return "\n".join(self._stderr)[-STDERR_CHARS:]
+
+
+def _exit_kind(ended: Exit) -> ExitKind:
+    if ended.signal is not None:
+        return ExitKind.FOREIGN_SIGNAL
+    return ExitKind.OK if ended.code == 0 else ExitKind.NONZERO
+
+
+async def first(*futures: asyncio.Future[Any], timeout: float | None = None) -> None:
+    """Futures, not tasks: a turn costs one task however many things it waits for."""
+    await asyncio.wait(futures, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
