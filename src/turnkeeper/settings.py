@@ -1,0 +1,129 @@
+"""Settings: one TOML file and the environment, the same names. A wrong one is said in one line, at the start."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any
+
+from platformdirs import user_config_path, user_data_path
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from turnkeeper.core.errors import SettingsInvalid
+from turnkeeper.core.run import Timeouts
+
+Seconds = Annotated[float, Field(gt=0, le=365 * 24 * 3600)]
+
+
+class TimeoutSettings(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    first_byte_sec: Seconds = 120
+    idle_sec: Seconds = 600
+    turn_sec: Seconds = 3600
+    result_grace_sec: Seconds = 5
+    step_sec: Seconds = 5
+
+    def core(self) -> Timeouts:
+        return Timeouts(**self.model_dump())
+
+
+class EngineSettings(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    limit: int | None = Field(default=None, ge=1, description="Turns of this engine at once")
+
+
+class Settings(BaseSettings):
+    model_config = SettingsConfigDict(
+        env_prefix="TURNKEEPER_", env_nested_delimiter="__", extra="ignore", validate_default=True
+    )
+
+    data_dir: Path = Field(default_factory=lambda: user_data_path("turnkeeper"))
+    skills_dir: Annotated[tuple[Path, ...], NoDecode] = ()
+    host: str = "127.0.0.1"
+    port: int = Field(default=9813, ge=0, le=65535)
+    allowed_hosts: Annotated[tuple[str, ...], NoDecode] = ()
+    token: str | None = Field(default=None, min_length=16)
+    slots: int = Field(default_factory=lambda: max(4, os.cpu_count() or 1), ge=1)
+    sticky_slots: int | None = Field(default=None, ge=1)
+    max_queued: int = Field(default=1000, ge=1)
+    default_engine: str | None = None
+    session_timeout_sec: Seconds = 1200
+    timeouts: TimeoutSettings = TimeoutSettings()
+    engines: dict[str, EngineSettings] = Field(default_factory=dict)
+
+    @field_validator("skills_dir", mode="before")
+    @classmethod
+    def _paths(cls, value: Any) -> Any:
+        return tuple(part for part in value.split(os.pathsep) if part) if isinstance(value, str) else value
+
+    @field_validator("allowed_hosts", mode="before")
+    @classmethod
+    def _hosts(cls, value: Any) -> Any:
+        return (
+            tuple(part.strip() for part in value.split(",") if part.strip())
+            if isinstance(value, str)
+            else value
+        )
+
+    @model_validator(mode="after")
+    def _settle(self) -> Settings:
+        self.data_dir = self.data_dir.expanduser().absolute()
+        self.skills_dir = tuple(path.expanduser().absolute() for path in self.skills_dir) or (
+            self.data_dir / "skills",
+        )
+        if self.sticky_slots is None:
+            self.sticky_slots = max(1, self.slots - 1)
+        return self
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return init_settings, env_settings, _TomlFile(settings_cls)
+
+
+class _TomlFile(PydanticBaseSettingsSource):
+    """`TURNKEEPER_CONFIG`, else `turnkeeper.toml` in the user's config folder; a missing one is no error."""
+
+    def __call__(self) -> dict[str, Any]:
+        named = os.environ.get("TURNKEEPER_CONFIG")
+        path = Path(named) if named else user_config_path("turnkeeper") / "turnkeeper.toml"
+        try:
+            values = tomllib.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            if named:
+                raise SettingsInvalid(f"TURNKEEPER_CONFIG names {path}, which does not exist") from None
+            return {}
+        except (OSError, ValueError) as error:
+            raise SettingsInvalid(f"{path} cannot be read as TOML: {error}") from error
+        unknown = sorted(set(values) - set(self.settings_cls.model_fields))
+        if unknown:
+            raise SettingsInvalid(f"{path} has settings that do not exist: {', '.join(unknown)}")
+        return values
+
+    def get_field_value(self, field: Any, field_name: str) -> tuple[Any, str, bool]:
+        return None, field_name, False  # all values come at once from __call__
+
+
+def load_settings(**given: Any) -> Settings:
+    """From the command line, the environment and the file, in this order of weight."""
+    try:
+        return Settings(**{name: value for name, value in given.items() if value is not None})
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = "__".join(str(part) for part in first["loc"]).upper()
+        raise SettingsInvalid(f"TURNKEEPER_{name} = {first['input']!r}: {first['msg']}") from error

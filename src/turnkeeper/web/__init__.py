@@ -1,0 +1,1 @@
+"""How people reach it: parse, call, render."""

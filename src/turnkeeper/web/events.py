@@ -1,0 +1,133 @@
+"""The log of a run: as a stream that can be lost and picked up again, and as pages."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, Header, Query
+from starlette.responses import Response, StreamingResponse
+
+from turnkeeper.core.errors import CursorInvalid
+from turnkeeper.core.fcmp import TERMINAL, instant
+from turnkeeper.core.run import Run
+from turnkeeper.runtime.feed import Subscription
+from turnkeeper.runtime.house import House
+from turnkeeper.store.base import LogEntry
+from turnkeeper.web import schemas, views
+from turnkeeper.web.parts import HouseOf, RunId
+
+router = APIRouter(prefix="/v1/jobs", tags=["events"])
+
+HEARTBEAT_SEC = 15
+PAGE = 500
+
+_encode = msgspec.json.encode
+_SSE: dict[int | str, dict[str, Any]] = {
+    200: {
+        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        "description": "Server-sent events",
+    },
+}
+
+
+@router.get("/{run_id}/events", response_class=Response, responses=_SSE)
+async def follow(
+    run_id: RunId,
+    house: HouseOf,
+    cursor: Annotated[str | None, Query(description="Only events after this number")] = None,
+    last_event_id: Annotated[str | None, Header(description="As `cursor`, and stronger")] = None,
+) -> Response:
+    """`snapshot`, then `chat_event`s with `id`, `heartbeat`s in silence, `end` after the last event."""
+    run = await house.jobs.run(run_id)
+    after = _cursor(cursor if last_event_id is None else last_event_id, run)
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(_stream(house, run_id, after), media_type="text/event-stream", headers=headers)
+
+
+@router.get("/{run_id}/events/history", response_model=schemas.EventPage)
+async def history(
+    run_id: RunId,
+    house: HouseOf,
+    from_seq: Annotated[int, Query(ge=1, le=2**62)] = 1,
+    to_seq: Annotated[int | None, Query(ge=1, le=2**62)] = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 200,
+) -> Response:
+    """A page of the log, both ends included."""
+    run = await house.jobs.run(run_id)
+    entries = await house.store.events(run_id, after=from_seq - 1, upto=to_seq, limit=limit)
+    last = entries[-1].seq if entries else from_seq - 1
+    more = last < min(run.last_seq, to_seq or run.last_seq) and bool(entries)
+    # The bodies are JSON already; they are joined, not parsed and encoded again.
+    body = b'{"request_id":%s,"events":[%s],"last_seq":%d,"next_from_seq":%s}' % (
+        _encode(run_id),
+        b",".join(entry.body for entry in entries),
+        run.last_seq,
+        b"%d" % (last + 1) if more else b"null",
+    )
+    return Response(body, media_type="application/json")
+
+
+async def _stream(house: House, run_id: str, after: int) -> AsyncIterator[bytes]:
+    # Subscribed before the first read: whatever is committed meanwhile is in one of the two.
+    with house.feed.subscribe(run_id) as news:
+        run = await house.jobs.run(run_id)
+        yield _frame("snapshot", _encode(views.run_view(run, house.dispatcher.place(run_id))))
+        at, is_over = after, run.state.is_terminal and after >= run.last_seq
+        while not is_over and not news.is_closed:
+            async for entries in _stored(house, run_id, at):
+                yield b"".join(_event_frame(entry) for entry in entries)
+                at, is_over = entries[-1].seq, entries[-1].type in TERMINAL
+            async for entries in _live(news, at, is_over=is_over):
+                yield b"".join(_event_frame(entry) for entry in entries) or _heartbeat(house, at)
+                if entries:
+                    at, is_over = entries[-1].seq, entries[-1].type in TERMINAL
+        if is_over:
+            run = await house.jobs.run(run_id)
+            yield _frame("end", _encode({"status": run.state.value, "last_seq": run.last_seq}))
+
+
+async def _stored(house: House, run_id: str, after: int) -> AsyncIterator[list[LogEntry]]:
+    while entries := await house.store.events(run_id, after=after, upto=None, limit=PAGE):
+        yield entries
+        after = entries[-1].seq
+
+
+async def _live(news: Subscription, at: int, *, is_over: bool) -> AsyncIterator[list[LogEntry]]:
+    """What is committed from now on; an empty list for a heartbeat. Ends when the store must be asked again."""
+    while not is_over:
+        has_news = await news.wait(HEARTBEAT_SEC)
+        if news.is_closed:
+            return
+        entries = [entry for entry in news.take() if entry.seq > at]
+        if not has_news:
+            yield []
+        elif not entries or entries[0].seq != at + 1:
+            return  # we fell behind, or nothing new was said
+        else:
+            at, is_over = entries[-1].seq, entries[-1].type in TERMINAL
+            yield entries
+
+
+def _event_frame(entry: LogEntry) -> bytes:
+    return b"event: chat_event\nid: %d\ndata: %s\n\n" % (entry.seq, entry.body)
+
+
+def _heartbeat(house: House, at: int) -> bytes:
+    return _frame("heartbeat", _encode({"ts": instant(house.clock()), "last_seq": at}))
+
+
+def _frame(event: str, data: bytes) -> bytes:
+    return b"event: %s\ndata: %s\n\n" % (event.encode(), data)
+
+
+def _cursor(given: str | None, run: Run) -> int:
+    if given is None or given == "":
+        return 0
+    if not given.isascii() or not given.isdigit() or int(given[:20]) > run.last_seq:
+        raise CursorInvalid(
+            f"the cursor must be a number from 0 to {run.last_seq}, the last event of this run",
+            last_seq=run.last_seq,
+        )
+    return int(given)

@@ -1,0 +1,127 @@
+"""What a run leaves behind: its result, its artifacts, its raw logs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response, StreamingResponse
+
+from turnkeeper.core.errors import FileNotAvailable, ResultNotAvailable
+from turnkeeper.core.fcmp import instant
+from turnkeeper.core.run import Attempt
+from turnkeeper.skills import artifacts
+from turnkeeper.skills.workspace import RunFolder
+from turnkeeper.web import schemas, views
+from turnkeeper.web.parts import HouseOf, RunId
+
+router = APIRouter(prefix="/v1/jobs", tags=["files"])
+
+CHUNK = 256 * 1024
+STREAMS: tuple[Literal["stdout", "stderr"], ...] = ("stdout", "stderr")
+_BYTES: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
+}
+
+
+@router.get("/{run_id}/result", response_model=schemas.ResultOut)
+async def get_result(run_id: RunId, house: HouseOf) -> dict[str, Any]:
+    """The output that passed the skill's schema; 409 while, or if, there is none."""
+    run = await house.jobs.run(run_id)
+    if run.result is None:
+        why = f" ({run.error.code.value}: {run.error.message})" if run.error else ""
+        raise ResultNotAvailable(
+            f"the run is {run.state.value} and has no result{why}", state=run.state.value
+        )
+    warnings = [views.warning_view(warning) for warning in run.warnings]
+    return {"request_id": run.id, "status": run.state.value, "result": run.result, "warnings": warnings}
+
+
+@router.get("/{run_id}/artifacts", response_model=schemas.Artifacts)
+async def list_artifacts(run_id: RunId, house: HouseOf) -> dict[str, Any]:
+    """Files in the workspace that the skill declares, or all of them if it declares none."""
+    run = await house.jobs.run(run_id)
+    folder = house.stage.folder(run.id)
+    if not folder.skill.exists():
+        return {"request_id": run.id, "artifacts": []}
+    skill = await asyncio.to_thread(house.stage.frozen_skill, run)
+    found = await asyncio.to_thread(artifacts.find, folder.workspace, skill.artifacts)
+    listed = [{"path": each.path, "size": each.size, "mime": each.mime, "role": each.role} for each in found]
+    return {"request_id": run.id, "artifacts": listed}
+
+
+@router.get("/{run_id}/artifacts/{path:path}", response_class=Response, responses=_BYTES)
+async def get_artifact(run_id: RunId, path: str, house: HouseOf) -> Response:
+    """One file of the workspace; links are never followed."""
+    run = await house.jobs.run(run_id)
+    file = await asyncio.to_thread(artifacts.open_inside, house.stage.folder(run.id).workspace, path)
+    size = os.fstat(file).st_size
+    headers = {"Content-Disposition": "attachment", "Content-Length": str(size)}
+    return StreamingResponse(_send(file, 0, size), media_type="application/octet-stream", headers=headers)
+
+
+@router.get("/{run_id}/logs", response_model=schemas.Logs)
+async def list_logs(run_id: RunId, house: HouseOf) -> dict[str, Any]:
+    """The raw logs that exist, one for each attempt, try and stream."""
+    run = await house.jobs.run(run_id)
+    attempts = await house.store.attempts(run.id)
+    logs = await asyncio.to_thread(lambda: list(_logs(house.stage.folder(run.id), attempts)))
+    return {"request_id": run.id, "logs": logs}
+
+
+@router.get("/{run_id}/logs/{attempt}/{try_number}/{stream}", response_class=Response, responses=_BYTES)
+async def get_log(
+    run_id: RunId,
+    attempt: int,
+    try_number: int,
+    stream: Literal["stdout", "stderr"],
+    house: HouseOf,
+    offset: Annotated[int, Query(ge=0, le=2**62)] = 0,
+    length: Annotated[int | None, Query(ge=1, le=2**62)] = None,
+) -> Response:
+    """The bytes as the engine wrote them; `raw_ref` of an event gives offset and length."""
+    run = await house.jobs.run(run_id)
+    name = house.stage.folder(run.id).raw(attempt, try_number, stream).name
+    file = await asyncio.to_thread(artifacts.open_inside, house.stage.folder(run.id).root / "raw", name)
+    size = os.fstat(file).st_size
+    if offset > size:
+        os.close(file)
+        raise FileNotAvailable(f"the log has {size} bytes", size=size)
+    wanted = min(size - offset, length or size)
+    headers = {"Content-Length": str(wanted), "X-Log-Size": str(size)}
+    return StreamingResponse(
+        _send(file, offset, wanted), media_type="application/octet-stream", headers=headers
+    )
+
+
+async def _send(file: int, offset: int, length: int) -> AsyncIterator[bytes]:
+    """Exactly `length` bytes, however the file grows meanwhile; one that shrank is cut short."""
+    try:
+        while length > 0:
+            chunk = await asyncio.to_thread(os.pread, file, min(CHUNK, length), offset)
+            if not chunk:
+                return
+            offset, length = offset + len(chunk), length - len(chunk)
+            yield chunk
+    finally:
+        os.close(file)
+
+
+def _logs(folder: RunFolder, attempts: list[Attempt]) -> Iterator[dict[str, Any]]:
+    for attempt in attempts:
+        for stream in STREAMS:
+            path = folder.raw(attempt.attempt_number, attempt.try_number, stream)
+            if path.is_file():
+                yield {
+                    "attempt": attempt.attempt_number,
+                    "try": attempt.try_number,
+                    "stream": stream,
+                    "size": path.stat().st_size,
+                    "started_at": instant(attempt.started_at),
+                    "ended_at": attempt.ended_at and instant(attempt.ended_at),
+                    "pid": attempt.born and attempt.born.pid,
+                    "verdict": attempt.verdict,
+                }

@@ -1,0 +1,101 @@
+"""Who may come in: Host, Origin, token and body size are checked before anything else sees the request."""
+
+from __future__ import annotations
+
+import hmac
+import time
+from collections.abc import Collection, Mapping
+from email.utils import formatdate
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from turnkeeper.core.errors import Code
+from turnkeeper.web.problems import problem
+
+OPEN_PATHS = frozenset({"/", "/healthz", "/readyz"})
+MAX_BODY = 4 * 1024 * 1024
+
+
+class _TooLarge(Exception):
+    pass
+
+
+class Guard:
+    def __init__(self, app: ASGIApp, *, token: str, hosts: Collection[str]) -> None:
+        self._app = app
+        self._token = token.encode()
+        self._hosts = frozenset(host.lower() for host in hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        started = False
+
+        async def send_dated(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                headers = MutableHeaders(scope=message)
+                headers["Date"] = formatdate(time.time(), usegmt=True)
+                headers["X-Content-Type-Options"] = "nosniff"
+            await send(message)
+
+        refusal = self._refusal(scope["path"], Headers(scope=scope))
+        if refusal is not None:
+            await problem(*refusal)(scope, receive, send_dated)
+            return
+        try:
+            await self._app(scope, _limited(receive), send_dated)
+        except _TooLarge:
+            if not started:
+                await problem(Code.BODY_TOO_LARGE, _too_large())(scope, receive, send_dated)
+
+    def _refusal(self, path: str, headers: Mapping[str, str]) -> tuple[Code, str] | None:
+        host = _host_name(headers.get("host", ""))
+        if host not in self._hosts:
+            # A page of another site that resolves its own name to this machine still sends its own Host.
+            return (
+                Code.HOST_NOT_ALLOWED,
+                f"this service does not answer for {host!r}; see TURNKEEPER_ALLOWED_HOSTS",
+            )
+        origin = headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc != headers["host"]:
+            return Code.ORIGIN_NOT_ALLOWED, f"requests from pages of {origin!r} are not accepted"
+        if path not in OPEN_PATHS and not self._is_known(headers.get("authorization", "")):
+            return Code.UNAUTHORIZED, "send the token as 'Authorization: Bearer TOKEN'"
+        length = headers.get("content-length", "0")
+        if length.isdigit() and int(length) > MAX_BODY:
+            return Code.BODY_TOO_LARGE, _too_large()
+        return None
+
+    def _is_known(self, authorization: str) -> bool:
+        scheme, _, given = authorization.partition(" ")
+        return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self._token)
+
+
+def _limited(receive: Receive) -> Receive:
+    """A body without a length is counted as it comes."""
+    taken = 0
+
+    async def counted() -> Message:
+        nonlocal taken
+        message = await receive()
+        taken += len(message.get("body", b""))
+        if taken > MAX_BODY:
+            raise _TooLarge
+        return message
+
+    return counted
+
+
+def _host_name(host: str) -> str:
+    try:
+        return (urlsplit(f"//{host}").hostname or "").lower()
+    except ValueError:
+        return ""
+
+
+def _too_large() -> str:
+    return f"the request body may have at most {MAX_BODY} bytes"

@@ -1,0 +1,151 @@
+"""The calls that drive a run: create, look, reply, cancel."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Header, Query, Request, Response
+
+from turnkeeper.core.asking import pending_view
+from turnkeeper.core.errors import CursorInvalid, InvalidRequest
+from turnkeeper.core.fcmp import instant
+from turnkeeper.core.run import Idempotency, Mode, Run
+from turnkeeper.core.statechart import State
+from turnkeeper.store.base import RunFilter
+from turnkeeper.web import schemas, views
+from turnkeeper.web.parts import HouseOf, RunId
+
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+
+MAX_WAIT_SEC = 60
+BY = "token"
+"""Who made a change: there is one key so far."""
+
+PreferHeader = Annotated[str | None, Header(description="`wait=30`: answer when the run waits or has ended.")]
+
+
+@router.post("", response_model=schemas.Created)
+async def create_job(
+    body: schemas.CreateJob,
+    request: Request,
+    response: Response,
+    house: HouseOf,
+    idempotency_key: Annotated[str | None, Header(min_length=1, max_length=200)] = None,
+) -> dict[str, Any]:
+    """Accepts a job: once this answers, the run is durable."""
+    idempotency = None
+    if idempotency_key is not None:
+        digest = hashlib.sha256(body.model_dump_json().encode()).hexdigest()
+        idempotency = Idempotency(idempotency_key, digest)
+    run = await house.jobs.create(body.request(), idempotency)
+    response.headers["Location"] = f"/v1/jobs/{run.id}"
+    return {"request_id": run.id, "run_id": run.id, "status": run.state.value, "cache_hit": False}
+
+
+@router.get("", response_model=schemas.RunList)
+async def list_jobs(
+    house: HouseOf,
+    status: schemas.State | None = None,
+    skill_id: str | None = None,
+    engine: str | None = None,
+    execution_mode: Literal["auto", "interactive"] | None = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    cursor: str | None = None,
+) -> dict[str, Any]:
+    """Newest first; `next_cursor` pages on."""
+    wanted = RunFilter(
+        state=State(status) if status else None,
+        skill_id=skill_id,
+        engine=engine,
+        mode=Mode(execution_mode) if execution_mode else None,
+        before=_read_cursor(cursor) if cursor else None,
+    )
+    runs = await house.store.runs(wanted, limit + 1)
+    page = runs[:limit]
+    return {
+        "jobs": [views.run_view(run, house.dispatcher.place(run.id)) for run in page],
+        "next_cursor": _cursor(page[-1]) if len(runs) > limit else None,
+    }
+
+
+@router.get("/{run_id}", response_model=schemas.RunOut)
+async def get_job(
+    run_id: RunId, house: HouseOf, response: Response, prefer: PreferHeader = None
+) -> dict[str, Any]:
+    """One run, as it is now or (`Prefer: wait=N`) as soon as it waits or has ended."""
+    seconds = _wait_seconds(prefer)
+    if seconds is None:
+        run = await house.jobs.run(run_id)
+    else:
+        run = await house.jobs.settled(run_id, seconds)
+        response.headers["Preference-Applied"] = f"wait={seconds}"
+    return views.run_view(run, house.dispatcher.place(run.id))
+
+
+@router.get(
+    "/{run_id}/interaction/pending", response_model=schemas.PendingOut, response_model_exclude_unset=True
+)
+async def get_pending(run_id: RunId, house: HouseOf) -> dict[str, Any]:
+    """The open question; `pending` is null when there is none."""
+    run = await house.jobs.run(run_id)
+    pending = await house.jobs.pending(run)
+    return {
+        "request_id": run.id,
+        "status": run.state.value,
+        "pending": pending_view(pending) if pending else None,
+    }
+
+
+@router.post("/{run_id}/interaction/reply", response_model=schemas.ReplyOut)
+async def reply(run_id: RunId, body: schemas.Reply, house: HouseOf) -> dict[str, Any]:
+    """Any text is a reply. The same reply again gets the same receipt; another one is 409."""
+    receipt = await house.jobs.reply(
+        run_id, body.interaction_id, body.response, by=BY, idempotency_key=body.idempotency_key
+    )
+    return {
+        "request_id": run_id,
+        "status": receipt.run.state.value,
+        "accepted": True,
+        "interaction_id": receipt.interaction_id,
+        "resolution_mode": receipt.answer.resolution_mode.value,
+        "accepted_at": instant(receipt.answer.at),
+    }
+
+
+@router.get("/{run_id}/interaction/history", response_model=schemas.History)
+async def get_history(run_id: RunId, house: HouseOf) -> dict[str, Any]:
+    """Every question and its answer, with who or what gave it."""
+    run = await house.jobs.run(run_id)
+    interactions = await house.store.interactions(run.id)
+    return {"request_id": run.id, "interactions": [views.history_view(each) for each in interactions]}
+
+
+@router.post("/{run_id}/cancel", response_model=schemas.CancelOut)
+async def cancel(run_id: RunId, house: HouseOf) -> dict[str, Any]:
+    """Idempotent. A live process is ended first: until then the run shows `ending`."""
+    run = await house.jobs.cancel(run_id, by=BY)
+    return {"request_id": run.id, "status": run.state.value, "ending": views.ending_view(run.ending)}
+
+
+def _wait_seconds(prefer: str | None) -> int | None:
+    found = re.search(r"\bwait\s*=\s*(\d{1,6})\b", prefer or "")
+    if prefer is not None and found is None and "wait" in prefer:
+        raise InvalidRequest("Prefer: wait takes whole seconds, such as wait=30")
+    return min(int(found[1]), MAX_WAIT_SEC) if found else None
+
+
+def _cursor(run: Run) -> str:
+    return base64.urlsafe_b64encode(f"{instant(run.created_at)} {run.id}".encode()).decode().rstrip("=")
+
+
+def _read_cursor(cursor: str) -> tuple[datetime, str]:
+    try:
+        padded = cursor + "=" * (-len(cursor) % 4)
+        moment, run_id = base64.b64decode(padded, altchars=b"-_", validate=True).decode("ascii").split(" ")
+        return datetime.fromisoformat(moment), run_id
+    except ValueError:
+        raise CursorInvalid("the cursor is not one that this service gave out") from None

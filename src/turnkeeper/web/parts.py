@@ -1,0 +1,40 @@
+"""What every route needs: the house it works in, and the errors it may answer with."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Depends, Path, Request
+
+from turnkeeper.runtime.house import House
+from turnkeeper.web.schemas import Problem
+
+
+def _house(request: Request) -> House:
+    house: House = request.app.state.house
+    return house
+
+
+HouseOf = Annotated[House, Depends(_house)]
+RunId = Annotated[str, Path(min_length=1, max_length=64)]
+
+
+def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """OpenAPI's entry for each status a route may refuse with."""
+    content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {
+        status: {"description": _TITLES[status], "model": Problem, "content": content} for status in statuses
+    }
+
+
+_TITLES = {
+    400: "The request is not acceptable as it is",
+    401: "The token is missing or wrong",
+    403: "Host or Origin is not allowed",
+    404: "There is no such thing",
+    409: "The run is not in a state for this",
+    413: "The body is too large",
+    429: "The queue is full",
+    500: "A fault of the service",
+    503: "The service cannot take the write now",
+}

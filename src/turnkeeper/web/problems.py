@@ -1,0 +1,99 @@
+"""Every refusal as `application/problem+json`. HTTP status codes are chosen here and nowhere else."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+
+from turnkeeper.core.errors import MEANING, Code, TurnkeeperError
+
+log = logging.getLogger(__name__)
+
+RETRY_AFTER_SEC = 5
+
+STATUS: dict[Code, int] = {
+    Code.UNAUTHORIZED: 401,
+    Code.HOST_NOT_ALLOWED: 403,
+    Code.ORIGIN_NOT_ALLOWED: 403,
+    Code.SKILL_NOT_FOUND: 404,
+    Code.RUN_NOT_FOUND: 404,
+    Code.FILE_NOT_FOUND: 404,
+    Code.NOT_FOUND: 404,
+    Code.METHOD_NOT_ALLOWED: 405,
+    Code.RUN_NOT_WAITING: 409,
+    Code.RUN_ENDING: 409,
+    Code.INTERACTION_STALE: 409,
+    Code.INTERACTION_ANSWERED: 409,
+    Code.IDEMPOTENCY_KEY_REUSED: 409,
+    Code.RESULT_NOT_AVAILABLE: 409,
+    Code.ENGINE_NOT_READY: 409,
+    Code.BODY_TOO_LARGE: 413,
+    Code.QUEUE_FULL: 429,
+    Code.INTERNAL_ERROR: 500,
+    Code.STORAGE_UNAVAILABLE: 503,
+    Code.SHUTTING_DOWN: 503,
+}
+
+
+def status_of(code: Code) -> int:
+    """What is not listed is the client's request itself."""
+    return STATUS.get(code, 400)
+
+
+def problem(code: Code, message: str, facts: dict[str, Any] | None = None) -> Response:
+    status = status_of(code)
+    body = {
+        **(facts or {}),
+        "type": f"urn:turnkeeper:error:{code.value.lower()}",
+        "title": MEANING[code],
+        "status": status,
+        "detail": message,
+        "code": code.value,
+        "error": {"code": code.value, "message": message},
+    }
+    headers = {}
+    if status in (429, 503):
+        headers["Retry-After"] = str(RETRY_AFTER_SEC)
+    if status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    return JSONResponse(body, status, headers, media_type="application/problem+json")
+
+
+def install(app: FastAPI) -> None:
+    app.add_exception_handler(TurnkeeperError, _refused)
+    app.add_exception_handler(RequestValidationError, _malformed)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(Exception, _fault)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, TurnkeeperError)
+    return problem(error.code, error.message, error.facts)
+
+
+async def _malformed(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    errors = [f"/{'/'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in error.errors()]
+    unknown = [str(each["loc"][-1]) for each in error.errors() if each["type"] == "extra_forbidden"]
+    if unknown:
+        return problem(Code.UNKNOWN_FIELD, f"unknown field(s): {', '.join(unknown)}", {"errors": errors})
+    return problem(Code.INVALID_REQUEST, "; ".join(errors), {"errors": errors})
+
+
+async def _http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if error.status_code == 404:
+        return problem(Code.NOT_FOUND, f"there is nothing at {request.url.path}")
+    if error.status_code == 405:
+        return problem(Code.METHOD_NOT_ALLOWED, f"{request.url.path} does not take {request.method}")
+    return problem(Code.INVALID_REQUEST, str(error.detail))
+
+
+async def _fault(request: Request, error: Exception) -> Response:
+    log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return problem(Code.INTERNAL_ERROR, "a fault of ours; the service's log has the details")

@@ -1,0 +1,314 @@
+"""The shapes of the API, in and out; OpenAPI is made from these."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from turnkeeper.core.errors import OptionConflict
+from turnkeeper.core.run import Mode, OnInterrupted
+from turnkeeper.core.waiting import ProfileKind
+from turnkeeper.runtime.jobs import JobRequest
+
+Seconds = Annotated[float, Field(gt=0, le=365 * 24 * 3600, allow_inf_nan=False)]
+State = Literal["queued", "running", "waiting_user", "succeeded", "failed", "canceled"]
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class TimeoutsIn(Strict):
+    first_byte_sec: Seconds | None = None
+    idle_sec: Seconds | None = None
+    turn_sec: Seconds | None = None
+    result_grace_sec: Seconds | None = None
+    step_sec: Seconds | None = None
+
+
+class ProfileIn(Strict):
+    kind: Literal["auto", "resumable", "sticky_process"]
+
+
+ProfileChoice = Literal["auto", "resumable", "sticky_process"]
+
+
+class Options(Strict):
+    """May stand at the top of the request or in `runtime_options`."""
+
+    execution_mode: Literal["auto", "interactive"] | None = None
+    interactive_require_user_reply: bool | None = None
+    session_timeout_sec: Seconds | None = None
+    interactive_profile: ProfileChoice | ProfileIn | None = None
+    permissions: Literal["allow"] | None = Field(
+        default=None, description="Only `allow`: the engine's own approval prompts are switched off."
+    )
+    timeouts: TimeoutsIn | None = None
+    on_interrupted: Literal["resume", "fail"] | None = None
+
+
+class CreateJob(Options):
+    skill_id: Annotated[str, Field(min_length=1, max_length=200)]
+    engine: Annotated[str, Field(min_length=1, max_length=100)] | None = None
+    input: dict[str, Any] = Field(default_factory=dict)
+    parameter: dict[str, Any] = Field(default_factory=dict)
+    model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    runtime_options: Options = Field(default_factory=Options)
+
+    def request(self) -> JobRequest:
+        chosen = {name: self._option(name) for name in Options.model_fields}
+        profile = chosen["interactive_profile"]
+        kind = profile.kind if isinstance(profile, ProfileIn) else profile
+        timeouts = chosen["timeouts"].model_dump(exclude_none=True) if chosen["timeouts"] else {}
+        strict = chosen["interactive_require_user_reply"]
+        return JobRequest(
+            skill_id=self.skill_id,
+            engine=self.engine,
+            input=self.input,
+            parameter=self.parameter,
+            model=self.model,
+            mode=Mode(chosen["execution_mode"] or Mode.AUTO),
+            strict=True if strict is None else strict,
+            session_timeout_sec=chosen["session_timeout_sec"],
+            profile=ProfileKind(kind) if kind not in (None, "auto") else None,
+            timeouts=timeouts,
+            on_interrupted=OnInterrupted(chosen["on_interrupted"] or OnInterrupted.RESUME),
+        )
+
+    def _option(self, name: str) -> Any:
+        top, nested = getattr(self, name), getattr(self.runtime_options, name)
+        if top is not None and nested is not None and top != nested:
+            raise OptionConflict(
+                f"{name} is given twice with different values, at the top and in runtime_options"
+            )
+        return nested if top is None else top
+
+
+class Created(BaseModel):
+    request_id: str
+    run_id: str
+    status: State
+    cache_hit: bool = False
+
+
+class ErrorOut(BaseModel):
+    code: str
+    message: str
+
+
+class Problem(BaseModel):
+    """`application/problem+json`; the codes are listed in docs/protocol.md."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    error: ErrorOut
+
+
+class WarningOut(BaseModel):
+    code: str
+    message: str
+
+
+class ProfileOut(BaseModel):
+    kind: Literal["resumable", "sticky_process"]
+    reason: str
+
+
+class EndingOut(BaseModel):
+    why: str
+    by: str
+    at: str
+
+
+class RecoveryOut(BaseModel):
+    trigger: str
+    at: str
+
+
+class RunOut(BaseModel):
+    request_id: str
+    run_id: str
+    status: State
+    skill_id: str
+    skill_version: str
+    engine: str
+    model: str | None
+    execution_mode: Literal["auto", "interactive"]
+    interactive_profile: ProfileOut
+    interactive_require_user_reply: bool
+    session_timeout_sec: float
+    on_interrupted: Literal["resume", "fail"]
+    attempt_number: int
+    max_attempt: int | None
+    pending_interaction_id: int | None
+    wait_deadline_at: str | None
+    waiting_for: Literal["upload", "slot", "sticky_slot", "engine_limit", "user"] | None
+    queue_position: int | None
+    ending: EndingOut | None
+    recovery: RecoveryOut | None
+    warnings: list[WarningOut]
+    error: ErrorOut | None
+    candidate_result: dict[str, Any] | None
+    usage: dict[str, int]
+    last_seq: int
+    created_at: str
+    updated_at: str
+    started_at: str | None
+    finished_at: str | None
+
+
+class RunList(BaseModel):
+    jobs: list[RunOut]
+    next_cursor: str | None
+
+
+class Pending(BaseModel):
+    interaction_id: int
+    kind: str
+    prompt: str
+    default_decision_policy: str
+    source: Literal["backend", "ask_user", "permission"]
+    options: list[dict[str, Any]] | None = None
+    ui_hints: dict[str, Any] | None = None
+    context: Any = None
+    requested_schema: dict[str, Any] | None = None
+    expires_at: str | None = None
+
+
+class PendingOut(BaseModel):
+    request_id: str
+    status: State
+    pending: Pending | None
+
+
+class Reply(Strict):
+    interaction_id: Annotated[int, Field(ge=1)]
+    response: Any = Field(
+        description='Any text. `{"text": "…"}` is unwrapped, other JSON is passed on as text.'
+    )
+    idempotency_key: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+
+
+class ReplyOut(BaseModel):
+    request_id: str
+    status: State
+    accepted: Literal[True] = True
+    interaction_id: int
+    resolution_mode: Literal["user_reply"]
+    accepted_at: str
+
+
+class HistoryEntry(BaseModel):
+    interaction_id: int
+    attempt_number: int
+    kind: str
+    prompt: str
+    source: str
+    asked_at: str
+    response: str | None
+    resolution_mode: Literal["user_reply", "auto_decide_timeout"] | None
+    resolved_at: str | None
+    resolved_by: str | None
+
+
+class History(BaseModel):
+    request_id: str
+    interactions: list[HistoryEntry]
+
+
+class CancelOut(BaseModel):
+    request_id: str
+    status: State
+    ending: EndingOut | None
+
+
+class EventPage(BaseModel):
+    request_id: str
+    events: list[dict[str, Any]]
+    last_seq: int
+    next_from_seq: int | None
+
+
+class ResultOut(BaseModel):
+    request_id: str
+    status: State
+    result: dict[str, Any]
+    warnings: list[WarningOut]
+
+
+class ArtifactOut(BaseModel):
+    path: str
+    size: int
+    mime: str
+    role: str | None
+
+
+class Artifacts(BaseModel):
+    request_id: str
+    artifacts: list[ArtifactOut]
+
+
+class LogOut(BaseModel):
+    attempt: int
+    try_: int = Field(alias="try")
+    stream: Literal["stdout", "stderr"]
+    size: int
+    started_at: str
+    ended_at: str | None
+    pid: int | None
+    verdict: dict[str, Any] | None
+
+
+class Logs(BaseModel):
+    request_id: str
+    logs: list[LogOut]
+
+
+class SkillOut(BaseModel):
+    id: str
+    version: str
+    name: str
+    description: str
+    engines: list[str]
+    execution_modes: list[Literal["auto", "interactive"]]
+    max_attempt: int | None
+    warnings: list[WarningOut]
+    problems: list[str] = Field(
+        default_factory=list, description="Why it cannot be used; empty for a good skill."
+    )
+
+
+class Skills(BaseModel):
+    skills: list[SkillOut]
+
+
+class Schemas(BaseModel):
+    skill_id: str
+    input: dict[str, Any] | None
+    parameter: dict[str, Any] | None
+    output: dict[str, Any] | None
+
+
+class EngineOut(BaseModel):
+    name: str
+    ready: bool
+    path: str | None
+    version: str | None
+    reason: str | None
+    fix: str | None
+    profiles: list[Literal["resumable", "sticky_process"]]
+    limit: int | None
+
+
+class Engines(BaseModel):
+    engines: list[EngineOut]
+
+
+class Health(BaseModel):
+    status: Literal["ok", "starting", "stopping"]

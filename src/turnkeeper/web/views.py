@@ -1,0 +1,77 @@
+"""Records as the API shows them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from turnkeeper.core.fcmp import instant
+from turnkeeper.core.run import Ending, Interaction, Run, RunWarning
+from turnkeeper.core.statechart import State
+from turnkeeper.runtime.dispatch import Place
+
+
+def run_view(run: Run, place: Place | None) -> dict[str, Any]:
+    job = run.job
+    return {
+        "request_id": run.id,
+        "run_id": run.id,
+        "status": run.state.value,
+        "skill_id": job.skill_id,
+        "skill_version": job.skill_version,
+        "engine": job.engine,
+        "model": job.model,
+        "execution_mode": job.mode.value,
+        "interactive_profile": {"kind": job.profile.kind.value, "reason": job.profile.reason},
+        "interactive_require_user_reply": job.strict,
+        "session_timeout_sec": job.session_timeout_sec,
+        "on_interrupted": job.on_interrupted.value,
+        "attempt_number": run.attempt_number,
+        "max_attempt": job.max_attempt,
+        "pending_interaction_id": run.pending_interaction_id,
+        "wait_deadline_at": (run.due_at and run.state is State.WAITING_USER and instant(run.due_at)) or None,
+        "waiting_for": _waiting_for(run, place),
+        "queue_position": place and place.position,
+        "ending": ending_view(run.ending),
+        "recovery": run.recovery and {"trigger": run.recovery.trigger.value, "at": instant(run.recovery.at)},
+        "warnings": [warning_view(warning) for warning in run.warnings],
+        "error": run.error and {"code": run.error.code.value, "message": run.error.message},
+        "candidate_result": run.candidate_result,
+        "usage": run.usage,
+        "last_seq": run.last_seq,
+        "created_at": instant(run.created_at),
+        "updated_at": instant(run.updated_at),
+        "started_at": run.started_at and instant(run.started_at),
+        "finished_at": run.finished_at and instant(run.finished_at),
+    }
+
+
+def warning_view(warning: RunWarning) -> dict[str, str]:
+    return {"code": warning.code, "message": warning.message}
+
+
+def ending_view(ending: Ending | None) -> dict[str, str] | None:
+    return None if ending is None else {"why": ending.why.value, "by": ending.by, "at": instant(ending.at)}
+
+
+def history_view(interaction: Interaction) -> dict[str, Any]:
+    answer = interaction.answer
+    return {
+        "interaction_id": interaction.interaction_id,
+        "attempt_number": interaction.attempt_number,
+        "kind": interaction.question.kind,
+        "prompt": interaction.question.prompt,
+        "source": interaction.question.source,
+        "asked_at": instant(interaction.asked_at),
+        "response": answer and answer.response,
+        "resolution_mode": answer and answer.resolution_mode.value,
+        "resolved_at": answer and instant(answer.at),
+        "resolved_by": answer and answer.by,
+    }
+
+
+def _waiting_for(run: Run, place: Place | None) -> str | None:
+    if run.held is not None:
+        return run.held
+    if run.state is State.WAITING_USER:
+        return "user"
+    return None if place is None else place.waits_for.value

@@ -1,0 +1,177 @@
+"""Chooses the real parts and puts them together: the one place that knows every driver and engine."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+import signal
+import socket
+import stat
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+
+from turnkeeper.core.errors import SettingsInvalid
+from turnkeeper.engines.registry import engines
+from turnkeeper.runtime.clock import Clock, utc_now
+from turnkeeper.runtime.dispatch import Capacity
+from turnkeeper.runtime.house import House, Parts
+from turnkeeper.runtime.jobs import Policy
+from turnkeeper.settings import Settings
+from turnkeeper.skills.package import Shelf
+from turnkeeper.store.sqlite import SqliteStore
+from turnkeeper.web.app import make_app
+from turnkeeper.web.guard import Guard
+
+log = logging.getLogger(__name__)
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+GRACE_SEC = 5
+"""How long open connections may take to finish at a stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A service that answers."""
+
+    url: str
+    token: str
+    house: House
+
+
+@contextlib.asynccontextmanager
+async def running(settings: Settings, *, clock: Clock = utc_now) -> AsyncIterator[Service]:
+    """A whole service on its own socket; leaving the context stops it gracefully."""
+    prepare_data_dir(settings.data_dir)
+    token = settings.token or own_token(settings.data_dir)
+    with contextlib.closing(_listen(settings)) as listener:
+        house = await open_house(settings, clock)
+        server = _Server(_server_config(settings, house, token))
+        serving: asyncio.Task[None] | None = None
+        try:
+            await house.start()
+            serving = asyncio.create_task(server.serve(sockets=[listener]))
+            await server.is_up.wait()
+            yield Service(_url(listener), token, house)
+        finally:
+            house.begin_stop()
+            server.stop.set()
+            if serving is not None:
+                await asyncio.wait([serving])
+            await house.stop()
+
+
+async def serve(settings: Settings, announce: Callable[[Service], None]) -> None:
+    """Until SIGINT or SIGTERM; a second one does not wait for open connections."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    async with running(settings) as service:
+        announce(service)
+        await stop.wait()
+        log.info("stopping: running turns are cut off and go on at the next start")
+
+
+async def open_house(settings: Settings, clock: Clock) -> House:
+    store = await SqliteStore.open(settings.data_dir)
+    assert settings.sticky_slots is not None
+    limits = {name: engine.limit for name, engine in settings.engines.items() if engine.limit is not None}
+    parts = Parts(
+        store=store,
+        engines=engines(),
+        shelf=Shelf(settings.skills_dir),
+        runs_dir=settings.data_dir / "runs",
+        capacity=Capacity(slots=settings.slots, sticky_slots=settings.sticky_slots, engine_limits=limits),
+        policy=Policy(
+            max_queued=settings.max_queued,
+            default_engine=settings.default_engine,
+            session_timeout_sec=settings.session_timeout_sec,
+            timeouts=settings.timeouts.core(),
+        ),
+        clock=clock,
+    )
+    return House(parts)
+
+
+def prepare_data_dir(data_dir: Path) -> None:
+    try:
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingsInvalid(f"the data directory {data_dir} cannot be made: {error.strerror}") from error
+    if not os.access(data_dir, os.W_OK | os.X_OK):
+        raise SettingsInvalid(f"the data directory {data_dir} is not writable")
+
+
+def own_token(data_dir: Path) -> str:
+    """Made at the first start and kept in a file that only the owner can read."""
+    path = data_dir / "token"
+    with contextlib.suppress(FileExistsError):
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(file, "w") as out:
+            out.write(secrets.token_urlsafe(32) + "\n")
+    if stat.S_IMODE(path.stat().st_mode) & 0o077:
+        raise SettingsInvalid(f"{path} can be read by others; run: chmod 600 {path}")
+    token = path.read_text(encoding="utf-8").strip()
+    if len(token) < 16:
+        raise SettingsInvalid(f"{path} holds no usable token; delete it and start again to get a new one")
+    return token
+
+
+def _listen(settings: Settings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((settings.host, settings.port))
+    except OSError as error:
+        listener.close()
+        raise SettingsInvalid(
+            f"cannot listen on {settings.host}:{settings.port}: {error.strerror}; choose another --port"
+        ) from error
+    return listener
+
+
+def _url(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _server_config(settings: Settings, house: House, token: str) -> uvicorn.Config:
+    hosts = {*LOOPBACK, settings.host, *settings.allowed_hosts}
+    return uvicorn.Config(
+        Guard(make_app(house), token=token, hosts=hosts),
+        loop="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        timeout_graceful_shutdown=GRACE_SEC,
+    )
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its own signals (the house must stop before the process does) and without its ten ticks
+    a second, which only serve a Date header that the guard sends instead."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.is_up = asyncio.Event()
+        self.stop = asyncio.Event()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.is_up.set()
+
+    async def main_loop(self) -> None:
+        await self.stop.wait()
