@@ -1,0 +1,297 @@
+"""A real service for tests: on loopback, in its own data directory, with real child processes.
+
+`Client` speaks HTTP and nothing else. `Daemon` is a service in a process of its own, to be killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from turnkeeper.core.fcmp import TERMINAL
+from turnkeeper.engines import census
+from turnkeeper.runtime.audit import judge_again
+from turnkeeper.runtime.clock import utc_now
+from turnkeeper.settings import Settings, load_settings
+from turnkeeper.wiring import Service, running
+
+SKILLS = Path(__file__).parent / "fakes" / "skills"
+TOKEN = "a-token-for-tests-only"
+PATIENCE = 30
+"""Seconds after which a test gives up waiting; nothing is ever waited for this long when all is well."""
+QUICK = {"first_byte_sec": 20, "idle_sec": 20, "turn_sec": 60, "result_grace_sec": 0.5, "step_sec": 0.5}
+
+Json = dict[str, Any]
+
+
+class Clock:
+    """The real time, moved by hand when a test wants to be elsewhere."""
+
+    def __init__(self) -> None:
+        self._shift = timedelta(0)
+
+    def __call__(self) -> datetime:
+        return utc_now() + self._shift
+
+    def advance(self, seconds: float) -> None:
+        self._shift += timedelta(seconds=seconds)
+
+
+class Client:
+    """What an integrator would write."""
+
+    def __init__(self, url: str, token: str = TOKEN) -> None:
+        self.url = url
+        headers = {"Authorization": f"Bearer {token}"}
+        self.http = httpx.AsyncClient(base_url=url, headers=headers, timeout=PATIENCE, trust_env=False)
+
+    async def create(self, skill: str = "answer", script: Any = None, **body: Any) -> str:
+        answer = await self.post_job(skill, script, **body)
+        assert answer.status_code == 200, answer.text
+        return str(answer.json()["run_id"])
+
+    async def post_job(self, skill: str = "answer", script: Any = None, **body: Any) -> httpx.Response:
+        body = {"skill_id": skill, "engine": "demo"} | body
+        if script is not None:
+            body["parameter"] = {"demo_script": script} | body.get("parameter", {})
+        return await self.http.post(
+            "/v1/jobs", json={name: value for name, value in body.items() if value is not None}
+        )
+
+    async def get(self, run_id: str) -> Json:
+        return self._json(await self.http.get(f"/v1/jobs/{run_id}"))
+
+    async def settled(self, run_id: str) -> Json:
+        """The run once it waits or has ended."""
+        return self._json(await self.http.get(f"/v1/jobs/{run_id}", headers={"Prefer": f"wait={PATIENCE}"}))
+
+    async def until(self, run_id: str, *states: str) -> Json:
+        """The run once it is in one of these states, seen through its event stream."""
+        async for event in self.follow(run_id):
+            if event["type"] == "conversation.state.changed" and event["data"]["to"] in states:
+                return await self.get(run_id)
+        raise AssertionError(f"the run never was in {states}: {await self.get(run_id)}")
+
+    async def ended(self, run_id: str) -> Json:
+        async for _ in self.follow(run_id):
+            pass
+        return await self.get(run_id)
+
+    async def pending(self, run_id: str) -> Json:
+        found = self._json(await self.http.get(f"/v1/jobs/{run_id}/interaction/pending"))["pending"]
+        assert found is not None, await self.get(run_id)
+        return dict(found)
+
+    async def post_reply(
+        self, run_id: str, interaction_id: int, response: Any, **more: Any
+    ) -> httpx.Response:
+        body = {"interaction_id": interaction_id, "response": response} | more
+        return await self.http.post(f"/v1/jobs/{run_id}/interaction/reply", json=body)
+
+    async def reply(self, run_id: str, response: Any) -> Json:
+        """Answers the open question."""
+        pending = await self.pending(run_id)
+        return self._json(await self.post_reply(run_id, pending["interaction_id"], response))
+
+    async def history(self, run_id: str) -> list[Json]:
+        return list(self._json(await self.http.get(f"/v1/jobs/{run_id}/interaction/history"))["interactions"])
+
+    async def cancel(self, run_id: str) -> Json:
+        return self._json(await self.http.post(f"/v1/jobs/{run_id}/cancel"))
+
+    async def result(self, run_id: str) -> Json:
+        return dict(self._json(await self.http.get(f"/v1/jobs/{run_id}/result"))["result"])
+
+    async def events(self, run_id: str) -> list[Json]:
+        """The whole log so far, as JSON."""
+        found: list[Json] = []
+        start: int | None = 1
+        while start is not None:
+            params = {"from_seq": start}
+            page = self._json(await self.http.get(f"/v1/jobs/{run_id}/events/history", params=params))
+            found += page["events"]
+            start = page["next_from_seq"]
+        return found
+
+    async def follow(self, run_id: str, after: int = 0) -> AsyncIterator[Json]:
+        """The log as a stream, to its end."""
+        async for name, data in self.frames(run_id, after):
+            if name == "chat_event":
+                yield data
+
+    async def frames(self, run_id: str, after: int = 0) -> AsyncIterator[tuple[str, Json]]:
+        params = {"cursor": after}
+        async with self.http.stream("GET", f"/v1/jobs/{run_id}/events", params=params) as answer:
+            assert answer.status_code == 200, await answer.aread()
+            name = ""
+            async for line in answer.aiter_lines():
+                if line.startswith("event: "):
+                    name = line.removeprefix("event: ")
+                elif line.startswith("data: "):
+                    yield name, json.loads(line.removeprefix("data: "))
+
+    @staticmethod
+    def _json(answer: httpx.Response) -> Json:
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json())
+
+
+class Place:
+    """A running service and a client for it."""
+
+    def __init__(self, service: Service, clock: Clock, settings: Settings) -> None:
+        self.service = service
+        self.house = service.house
+        self.clock = clock
+        self.settings = settings
+        self.client = Client(service.url)
+
+    async def pass_time(self, seconds: float) -> int:
+        """Time is passed, never slept: deadlines see the new moment at once."""
+        self.clock.advance(seconds)
+        return await self.house.deadlines.sweep(self.clock())
+
+    def processes(self, run_id: str = "") -> list[census.Found]:
+        """Every live process of this service's runs, or of one of them."""
+        return census.find(f"{self.house.store.data_id}/{run_id}".rstrip("/"))
+
+    async def assert_sound(self) -> None:
+        """What must hold after every test, whatever happened in it."""
+        answer = await self.client.http.get("/v1/jobs", params={"limit": 200})
+        for run in answer.json()["jobs"]:
+            assert_log(await self.client.events(run["run_id"]), run)
+            await self._assert_judged_alike(run["run_id"])
+            if (
+                run["status"] not in ("queued", "running")
+                and run["interactive_profile"]["kind"] == "resumable"
+            ):
+                assert not self.processes(run["run_id"]), (
+                    f"{run['run_id']} is {run['status']} and has processes"
+                )
+
+    async def _assert_judged_alike(self, run_id: str) -> None:
+        run = await self.house.store.run(run_id)
+        assert run is not None
+        for attempt in await self.house.store.attempts(run_id):
+            opinion = judge_again(self.house.stage, run, attempt)
+            assert opinion is None or opinion.agrees, f"{run_id}: {opinion}"
+
+
+def assert_log(events: list[Json], run: Json) -> None:
+    """Numbered without a gap, begun once, ended once and last, and saying the same as the API."""
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    assert events[0]["type"] == "conversation.started"
+    ends = [event["seq"] for event in events if event["type"] in TERMINAL]
+    changes = [event["data"] for event in events if event["type"] == "conversation.state.changed"]
+    assert all(change["from"] == before["to"] for before, change in zip(changes, changes[1:], strict=False))
+    state = changes[-1]["to"] if changes else "queued"
+    if run["status"] in ("succeeded", "failed", "canceled"):
+        assert ends == [len(events)]
+    assert state == run["status"], (state, run["status"])
+
+
+def states(events: list[Json]) -> list[str]:
+    """The states a run went through, as its log tells."""
+    changes = [event["data"] for event in events if event["type"] == "conversation.state.changed"]
+    return ["queued", *(change["to"] for change in changes)]
+
+
+def settings_for(data_dir: Path, **more: Any) -> Settings:
+    given = {"data_dir": data_dir, "skills_dir": (SKILLS,), "port": 0, "token": TOKEN, "timeouts": QUICK}
+    return load_settings(**(given | more))
+
+
+@asynccontextmanager
+async def opened(data_dir: Path, **more: Any) -> AsyncIterator[Place]:
+    """A service in this process; after the test everything about it must be sound, and nothing alive."""
+    clock = Clock()
+    settings = settings_for(data_dir, **more)
+    async with running(settings, clock=clock) as service:
+        place = Place(service, clock, settings)
+        try:
+            yield place
+            await place.assert_sound()
+        finally:
+            await place.client.http.aclose()
+    assert not census.find(service.house.store.data_id), "the service left processes behind"
+
+
+class Daemon:
+    """`turnkeeper serve` as a process of its own. It can be killed, and started again on the same data."""
+
+    def __init__(self, data_dir: Path, **env: str) -> None:
+        self.data_dir = data_dir
+        self._env = env
+        self._process: subprocess.Popen[str] | None = None
+        self.client: Client
+
+    def start(self) -> None:
+        quick = {f"TURNKEEPER_TIMEOUTS__{name.upper()}": str(value) for name, value in QUICK.items()}
+        env = os.environ | quick | {"TURNKEEPER_TOKEN": TOKEN} | self._env
+        command = [sys.executable, "-m", "turnkeeper", "serve", "--port", "0"]
+        command += ["--data-dir", str(self.data_dir), "--skills-dir", str(SKILLS)]
+        with (self.data_dir.parent / "service.log").open("a") as log:
+            self._process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=log, text=True)
+        self.client = Client(self._url())
+
+    def _url(self) -> str:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            ready, _, _ = select.select([self._process.stdout], [], [], deadline - time.monotonic())
+            line = self._process.stdout.readline() if ready else ""
+            found = re.search(r"http://127\.0\.0\.1:\d+", line)
+            if found:
+                return found[0]
+            assert line, f"the service did not start: {(self.data_dir.parent / 'service.log').read_text()}"
+        raise AssertionError("the service did not say its address")
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    async def kill(self) -> None:
+        """As a power cut would, for this process."""
+        await self._gone(signal.SIGKILL)
+
+    async def stop(self) -> int:
+        """Gracefully; returns the exit code."""
+        return await self._gone(signal.SIGTERM)
+
+    async def _gone(self, number: int) -> int:
+        assert self._process is not None
+        await self.client.http.aclose()
+        self._process.send_signal(number)
+        code = self._process.wait(PATIENCE)
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        self._process = None
+        return code
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None
+
+
+async def wait_for_file(path: Path) -> None:
+    """Until an engine has touched it: a test meets an exact moment of a turn."""
+    deadline = time.monotonic() + PATIENCE
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path} never appeared"
+        await asyncio.sleep(0.005)
