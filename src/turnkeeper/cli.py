@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from turnkeeper import __version__
 from turnkeeper.core.errors import TurnkeeperError
 from turnkeeper.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from turnkeeper.wiring import Service
 
 app = typer.Typer(
     help="Runs agent skills on agent CLIs, and asks a person when it matters.",
@@ -22,6 +27,7 @@ app = typer.Typer(
 )
 
 USAGE = 2
+FIRST_JOB = {"skill_id": "interview", "engine": "demo", "execution_mode": "interactive"}
 
 
 @app.command()
@@ -58,18 +64,23 @@ async def _serve(settings: Settings) -> None:
     from turnkeeper import wiring
 
     def announce(service: wiring.Service) -> None:
-        typer.echo(_banner(service.url, service.token, settings))
+        typer.echo(_banner(service, settings))
 
     await wiring.serve(settings, announce)
 
 
-def _banner(url: str, token: str, settings: Settings) -> str:
+def _banner(service: Service, settings: Settings) -> str:
     where = "TURNKEEPER_TOKEN" if settings.token else f"kept in {settings.data_dir / 'token'}"
-    job = '{"skill_id": "interview", "engine": "demo", "execution_mode": "interactive"}'
+    token = shlex.quote(f"Authorization: Bearer {service.token}")
+    if any(skill is not None and skill.id == FIRST_JOB["skill_id"] for skill, _ in service.house.shelf.all()):
+        body = shlex.quote(json.dumps(FIRST_JOB))
+        words = "Start a first run:"
+        call = f"curl -s {service.url}/v1/jobs -H {token} -H 'Content-Type: application/json' -d {body}"
+    else:
+        words = f"See which skills are there (in {', '.join(map(str, settings.skills_dir))}):"
+        call = f"curl -s {service.url}/v1/skills -H {token}"
     return (
-        f"\nTurnkeeper {__version__} is ready at {url}\n"
-        f"Token ({where}):\n  {token}\n\n"
-        f"Start a first run:\n"
-        f"  curl -s {url}/v1/jobs -H 'Authorization: Bearer {token}' -H 'Content-Type: application/json' "
-        f"-d '{job}'\n"
+        f"\nTurnkeeper {__version__} is ready at {service.url}\n"
+        f"Token ({where}):\n  {service.token}\n\n"
+        f"{words}\n  {call}\n"
     )

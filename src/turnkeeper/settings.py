@@ -14,12 +14,14 @@ from pydantic_settings import (
     NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
+    SettingsError,
 )
 
 from turnkeeper.core.errors import SettingsInvalid
 from turnkeeper.core.run import Timeouts
 
 Seconds = Annotated[float, Field(gt=0, le=365 * 24 * 3600)]
+SECRET = ("token",)
 
 
 class TimeoutSettings(BaseModel):
@@ -48,10 +50,15 @@ class Settings(BaseSettings):
 
     data_dir: Path = Field(default_factory=lambda: user_data_path("turnkeeper"))
     skills_dir: Annotated[tuple[Path, ...], NoDecode] = ()
-    host: str = "127.0.0.1"
+    host: str = Field(default="127.0.0.1", min_length=1)
     port: int = Field(default=9813, ge=0, le=65535)
     allowed_hosts: Annotated[tuple[str, ...], NoDecode] = ()
-    token: str | None = Field(default=None, min_length=16)
+    token: str | None = Field(
+        default=None,
+        min_length=16,
+        pattern=r"^[!-~]+$",
+        description="What a header can carry: ASCII, no blanks",
+    )
     slots: int = Field(default_factory=lambda: max(4, os.cpu_count() or 1), ge=1)
     sticky_slots: int | None = Field(default=None, ge=1)
     max_queued: int = Field(default=1000, ge=1)
@@ -74,12 +81,19 @@ class Settings(BaseSettings):
             else value
         )
 
+    @field_validator("data_dir")
+    @classmethod
+    def _data_dir(cls, value: Path) -> Path:
+        return _absolute(value)
+
+    @field_validator("skills_dir")
+    @classmethod
+    def _skills_dir(cls, value: tuple[Path, ...]) -> tuple[Path, ...]:
+        return tuple(_absolute(path) for path in value)
+
     @model_validator(mode="after")
     def _settle(self) -> Settings:
-        self.data_dir = self.data_dir.expanduser().absolute()
-        self.skills_dir = tuple(path.expanduser().absolute() for path in self.skills_dir) or (
-            self.data_dir / "skills",
-        )
+        self.skills_dir = self.skills_dir or (self.data_dir / "skills",)
         if self.sticky_slots is None:
             self.sticky_slots = max(1, self.slots - 1)
         return self
@@ -94,6 +108,13 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         return init_settings, env_settings, _TomlFile(settings_cls)
+
+
+def _absolute(path: Path) -> Path:
+    try:
+        return path.expanduser().absolute()
+    except RuntimeError as error:
+        raise ValueError(str(error)) from error  # `~nobody/data`
 
 
 class _TomlFile(PydanticBaseSettingsSource):
@@ -126,4 +147,7 @@ def load_settings(**given: Any) -> Settings:
     except ValidationError as error:
         first = error.errors()[0]
         name = "__".join(str(part) for part in first["loc"]).upper()
-        raise SettingsInvalid(f"TURNKEEPER_{name} = {first['input']!r}: {first['msg']}") from error
+        value = "(not shown)" if first["loc"][:1] == SECRET else repr(first["input"])
+        raise SettingsInvalid(f"TURNKEEPER_{name} = {value}: {first['msg']}") from error
+    except SettingsError as error:
+        raise SettingsInvalid(f"{error}: {error.__cause__}") from error

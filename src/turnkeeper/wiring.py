@@ -49,21 +49,27 @@ async def running(settings: Settings, *, clock: Clock = utc_now) -> AsyncIterato
     """A whole service on its own socket; leaving the context stops it gracefully."""
     prepare_data_dir(settings.data_dir)
     token = settings.token or own_token(settings.data_dir)
-    with contextlib.closing(_listen(settings)) as listener:
-        house = await open_house(settings, clock)
-        server = _Server(_server_config(settings, house, token))
-        serving: asyncio.Task[None] | None = None
-        try:
-            await house.start()
-            serving = asyncio.create_task(server.serve(sockets=[listener]))
-            await server.is_up.wait()
-            yield Service(_url(listener), token, house)
-        finally:
-            house.begin_stop()
-            server.stop.set()
-            if serving is not None:
-                await asyncio.wait([serving])
-            await house.stop()
+    # The lock on the data directory comes first: who starts twice is told of the other server, not of its port.
+    house = await open_house(settings, clock)
+    async with contextlib.AsyncExitStack() as undo:
+        undo.push_async_callback(house.stop)
+        listener = undo.enter_context(contextlib.closing(_listen(settings)))
+        await house.start()
+        await undo.enter_async_context(_serving(_server_config(settings, house, token), listener))
+        undo.callback(house.begin_stop)
+        yield Service(_url(listener), token, house)
+
+
+@contextlib.asynccontextmanager
+async def _serving(config: uvicorn.Config, listener: socket.socket) -> AsyncIterator[None]:
+    server = _Server(config)
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        await server.is_up.wait()
+        yield
+    finally:
+        server.stop.set()
+        await asyncio.wait([serving])
 
 
 async def serve(settings: Settings, announce: Callable[[Service], None]) -> None:

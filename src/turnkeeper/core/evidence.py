@@ -120,7 +120,9 @@ def _as_object(text: str) -> dict[str, Any] | None:
     if not (stripped.startswith("{") and stripped.endswith("}")):
         return None
     try:
-        value = json.loads(stripped, parse_constant=_no_constant)
+        value = json.loads(stripped, parse_constant=_no_constant, parse_float=_finite)
+        # Half a surrogate pair is JSON to the parser, but no text that anybody could store.
+        json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
@@ -128,6 +130,13 @@ def _as_object(text: str) -> dict[str, Any] | None:
 
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if value in (float("inf"), float("-inf")):
+        raise ValueError(f"{number} is beyond any number")
+    return value
 
 
 def _outermost_spans(text: str) -> list[str]:
@@ -159,4 +168,5 @@ def _unescape(text: str) -> str:
         code = found[1]
         return chr(int(code[1:], 16)) if code[0] == "u" and len(code) == 5 else _ESCAPED[code]
 
-    return _ESCAPE.sub(one, text)
+    # A character beyond the first plane was escaped in two halves.
+    return _ESCAPE.sub(one, text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")

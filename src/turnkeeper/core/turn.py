@@ -5,6 +5,7 @@ Dialects (in `engines/`) translate their CLI's lines into these events; nothing 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,6 +18,7 @@ from turnkeeper.core.run import Failure, Handle, RunWarning
 
 MAX_MESSAGE = 4 * 1024 * 1024
 """Characters of one message that are kept for the verdict; a CLI that streams for ever must not fill the memory."""
+MAX_TOOL_TEXT = 64 * 1024
 
 TYPED = frozenset({Code.ENGINE_AUTH_REQUIRED, Code.ENGINE_QUOTA_EXCEEDED, Code.SESSION_LOST})
 
@@ -99,10 +101,10 @@ class _Message:
 class Transcript:
     """Assembles one turn: messages for the verdict, FCMP events for the log. Holds no bytes, does no I/O."""
 
-    def __init__(self, attempt: int) -> None:
+    def __init__(self, attempt: int, handle: Handle | None = None) -> None:
         self.attempt = attempt
         self.messages: list[str] = []
-        self.handle: Handle | None = None
+        self.handle = handle
         self.usage: dict[str, int] = {}
         self.warnings: list[RunWarning] = []
         self.ended: Ended | None = None
@@ -184,7 +186,7 @@ class Transcript:
             events: list[Event] = []
         else:
             events = self.close(now)
-            if said.text and self.messages and said.text == self.messages[-1]:
+            if said.message_id is None and self.messages and said.text == self.messages[-1]:
                 return events  # a result that repeats the last message is not a second one
             message = self._begin(said.message_id, ref)
         if not message.add(said.text):
@@ -193,8 +195,10 @@ class Transcript:
         return [*events, *self.close(now)]
 
     def _tool(self, said: ToolCall, now: datetime, ref: RawRef | None) -> Event:
-        data = {"call_id": said.call_id, "name": said.name, "status": said.status}
-        data |= {k: v for k, v in (("input", said.input), ("output", said.output)) if v is not None}
+        data: dict[str, Any] = {"call_id": said.call_id, "name": said.name, "status": said.status}
+        for key, value in (("input", said.input), ("output", said.output)):
+            if value is not None:
+                data |= _bounded(key, value)
         return Event(Type.TOOL_CALL, data, now, self.attempt, ref)
 
     def _warn_once(self, code: str, message: str, now: datetime) -> list[Event]:
@@ -203,3 +207,11 @@ class Transcript:
             return []
         self.warnings.append(RunWarning(code, message))
         return [warning(code, message, now=now, attempt=self.attempt)]
+
+
+def _bounded(key: str, value: Any) -> dict[str, Any]:
+    """Tools can return whole files; the log keeps the beginning, the raw log has the rest."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if len(text) <= MAX_TOOL_TEXT:
+        return {key: value}
+    return {key: text[:MAX_TOOL_TEXT], f"{key}_truncated": True}

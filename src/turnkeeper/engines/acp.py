@@ -23,8 +23,8 @@ from turnkeeper.core.turn import (
     TurnEvent,
     Usage,
 )
-from turnkeeper.engines.base import Heard, TurnPlan
-from turnkeeper.engines.lines import Line, plain
+from turnkeeper.engines.base import Heard, TurnPlan, read_object
+from turnkeeper.engines.lines import Line
 from turnkeeper.engines.process import Exit
 
 PROTOCOL_VERSION = 1
@@ -39,7 +39,6 @@ _TOKENS = {
 _DONE = ("completed", "failed")
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder()
 
 
 class AcpDialect:
@@ -75,11 +74,8 @@ class AcpDialect:
     def hear(self, line: Line) -> Heard | None:
         if not line.data.strip():
             return Heard(())
-        try:
-            said = _decode.decode(plain(line.data))
-        except (msgspec.DecodeError, RecursionError):
-            return None
-        if not isinstance(said, dict) or said.get("jsonrpc") != "2.0" or line.truncated:
+        said = read_object(line)
+        if said is None or said.get("jsonrpc") != "2.0":
             return None
         match said:
             case {"method": "session/update", "params": {"update": dict(update)}}:

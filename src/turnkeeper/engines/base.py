@@ -6,21 +6,29 @@ process, a resident one over many turns, and the audit that reads the stored byt
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+import msgspec
+
 from turnkeeper.core.run import Handle, Mode
 from turnkeeper.core.skill import Skill
 from turnkeeper.core.turn import TurnEvent
 from turnkeeper.core.waiting import ProfileKind
-from turnkeeper.engines.lines import Line
+from turnkeeper.engines.lines import Line, plain
 from turnkeeper.engines.process import Exit
 
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR")
 """Of the service's own environment an engine sees nothing but these."""
+
+
+LARGEST_NUMBER = 2**63
+
+_decode = msgspec.json.Decoder().decode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +106,38 @@ class Engine(Protocol):
     def launch(self, plan: TurnPlan) -> Launch: ...
 
     def dialect(self, plan: TurnPlan) -> Dialect: ...
+
+
+def read_object(line: Line) -> dict[str, Any] | None:
+    """The JSON object on a line; None if it is something else. What one broken character spoils is repaired."""
+    if line.truncated:
+        return None
+    text = plain(line.data)
+    try:
+        value = _decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        value = _lenient(text)
+    return value if isinstance(value, dict) else None
+
+
+def _lenient(text: str) -> Any:
+    """Lone surrogates, NaN and huge numbers are JSON to some writers; the standard library reads them."""
+    try:
+        return _whole_characters(json.loads(text))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _whole_characters(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_whole_characters(key): _whole_characters(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_whole_characters(each) for each in value]
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    # What JSON cannot hold is shown as text: NaN, infinity, numbers beyond any counter.
+    is_plain = not isinstance(value, float | int) or abs(value) < LARGEST_NUMBER
+    return value if is_plain else str(value)
 
 
 def private_env(home: Path, **more: str) -> dict[str, str]:

@@ -13,16 +13,14 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from turnkeeper.core.errors import Code, InvalidRequest
 from turnkeeper.core.run import Failure, Handle, Mode
 from turnkeeper.core.skill import Skill
 from turnkeeper.core.turn import Ended, Reasoning, SessionOpened, Text, TextDelta, ToolCall, TurnEvent, Usage
 from turnkeeper.core.waiting import ProfileKind
 from turnkeeper.engines.acp import AcpDialect
-from turnkeeper.engines.base import Dialect, Heard, Launch, Readiness, TurnPlan, private_env
-from turnkeeper.engines.lines import Line, plain
+from turnkeeper.engines.base import Dialect, Heard, Launch, Readiness, TurnPlan, private_env, read_object
+from turnkeeper.engines.lines import Line
 from turnkeeper.engines.process import Exit
 
 PARAMETER = "demo_script"
@@ -32,7 +30,6 @@ UNKNOWN_SESSION = 3
 """The exit code by which the agent says that it does not know the session."""
 
 _here = Path(str(resources.files("turnkeeper.engines")))
-_decode = msgspec.json.Decoder()
 
 
 class DemoEngine:
@@ -78,11 +75,8 @@ class DemoDialect:
     def hear(self, line: Line) -> Heard | None:
         if not line.data.strip():
             return Heard(())
-        try:
-            said = _decode.decode(plain(line.data))
-        except (msgspec.DecodeError, RecursionError):
-            return None
-        events = _events(said) if isinstance(said, dict) and not line.truncated else None
+        said = read_object(line)
+        events = None if said is None else _events(said)
         return None if events is None else Heard(events)
 
     def finish(self, ended: Exit, stderr: str) -> Sequence[TurnEvent]:
@@ -126,11 +120,18 @@ def _script(parameter: Mapping[str, Any], skill_dir: Path, mode: Mode) -> Any:
     if chosen is None:
         own = skill_dir / SKILL_SCRIPT
         if own.is_file():
-            return json.loads(own.read_text(encoding="utf-8"))
+            return _read(own)
         chosen = FALLBACK[mode]
     names = {path.stem: path for path in sorted((_here / "demo_scripts").glob("*.json"))}
     if chosen not in names:
         raise InvalidRequest(
             f"parameter.{PARAMETER}: the demo engine has no script {chosen!r}; it has {', '.join(names)}"
         )
-    return json.loads(names[chosen].read_text(encoding="utf-8"))
+    return _read(names[chosen])
+
+
+def _read(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InvalidRequest(f"the demo script {path.name} is not valid JSON: {error}") from error

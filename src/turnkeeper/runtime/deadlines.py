@@ -35,7 +35,7 @@ class Deadlines:
     async def start(self) -> None:
         """Also applies, once, what passed while the service was down."""
         await self.sweep(self._clock())
-        await self._arm_next()
+        await self._arm_next(not_before=self._clock())
 
     async def stop(self) -> None:
         if self._timer is not None:
@@ -84,13 +84,13 @@ class Deadlines:
 
     async def _round(self) -> None:
         try:
-            await self.sweep(self._clock())
-            await self._arm_next()
+            applied = await self.sweep(self._clock())
+            await self._arm_next(not_before=self._clock() + (timedelta(0) if applied else RETRY))
         except TurnkeeperError:
             log.exception("deadlines could not be applied; trying again")
             self.arm(self._clock() + RETRY)
 
-    async def _arm_next(self) -> None:
+    async def _arm_next(self, not_before: datetime) -> None:
         due_at = await self._store.next_due()
         if due_at is not None:
-            self.arm(due_at)
+            self.arm(max(due_at, not_before))

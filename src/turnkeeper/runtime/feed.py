@@ -51,6 +51,7 @@ class Subscription:
 
 class Feed:
     def __init__(self) -> None:
+        self._is_closed = False
         self._subscribers: defaultdict[str, list[Subscription]] = defaultdict(list)
 
     def publish(self, notice: Notice) -> None:
@@ -60,6 +61,7 @@ class Feed:
     @contextmanager
     def subscribe(self, run_id: str) -> Iterator[Subscription]:
         subscription = Subscription()
+        subscription.is_closed = self._is_closed
         self._subscribers[run_id].append(subscription)
         try:
             yield subscription
@@ -70,6 +72,7 @@ class Feed:
 
     def close(self) -> None:
         """The service stops: whoever listens is told that nothing more will come."""
+        self._is_closed = True
         for subscribers in self._subscribers.values():
             for subscriber in subscribers:
                 subscriber.close()

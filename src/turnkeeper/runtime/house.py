@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,7 +76,6 @@ class House:
         await self.deadlines.stop()
         await self.worker.stop()
         await self.store.close()
-        await asyncio.get_running_loop().shutdown_default_executor()
 
     def _release(self, ticket: Ticket) -> None:
         self.dispatcher.release(ticket)

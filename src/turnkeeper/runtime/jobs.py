@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -127,11 +128,12 @@ class Jobs:
 
     async def settled(self, run_id: str, timeout_sec: float) -> Run:
         """The run as soon as it waits or has ended, or as it is after `timeout_sec`."""
-        deadline = self._clock().timestamp() + timeout_sec
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_sec
         with self._feed.subscribe(run_id) as news:
             run = await self.run(run_id)
             while not is_settled(run):
-                left = deadline - self._clock().timestamp()
+                left = deadline - loop.time()
                 if left <= 0 or not await news.wait(left) or news.is_closed:
                     break
                 run = news.run or run

@@ -19,7 +19,7 @@ from turnkeeper.core.skill import Skill
 from turnkeeper.core.turn import Transcript
 from turnkeeper.engines.process import Exit
 from turnkeeper.skills.output import Files, Finding, examine
-from turnkeeper.skills.package import load_yaml
+from turnkeeper.skills.yamltext import load_yaml
 
 NOTHING = Finding(read_claim([]), gate.Output.NONE, None)
 """What is found when the turn never got as far as its skill."""

@@ -25,6 +25,8 @@ BATCH_BYTES = 256 * 1024
 RAW_EVENT = 64 * 1024
 RAW_TOTAL = 1024 * 1024
 RETRY_SEC = 1.0
+PENDING_MAX = 16 * 1024 * 1024
+"""With the database stuck, deltas beyond this are left out: the whole message and the raw log still have them."""
 
 RAW_TYPES = {"stdout": Type.RAW_STDOUT, "stderr": Type.RAW_STDERR}
 
@@ -57,6 +59,8 @@ class Recorder:
 
     def add(self, events: Iterable[Event]) -> None:
         for event in events:
+            if event.type is Type.MESSAGE_DELTA and self._size > PENDING_MAX:
+                continue
             last = self._pending[-1] if self._pending else None
             joined = _join(last, event) if last else None
             if joined is None:
@@ -84,6 +88,7 @@ class Recorder:
             self._timer.cancel()
         if self._append is not None:
             await asyncio.wait([self._append])
+            self._append.result()  # a batch that could not be written at all is a fault of ours, and told
         return self._pending
 
     def _schedule(self) -> None:
@@ -113,6 +118,7 @@ class Recorder:
         except StorageUnavailable as error:
             log.error("run=%s output not stored yet: %s", self._output.run_id, error.message)
             self._pending = [*batch, *self._pending]
+            self._size = sum(_weight(event) for event in self._pending)
             self._retry()
             return
         self._handle = self._born = None

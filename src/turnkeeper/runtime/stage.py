@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,6 +26,21 @@ class StageFailed(TurnkeeperError):
     def __init__(self, code: Code, message: str) -> None:
         super().__init__(message)
         self.code = code
+
+
+@contextmanager
+def _staging() -> Iterator[None]:
+    """Whatever goes wrong before the process exists is a reason that the run can name."""
+    try:
+        yield
+    except StageFailed:
+        raise
+    except TurnkeeperError as error:
+        raise StageFailed(error.code, error.message) from error
+    except OSError as error:
+        raise StageFailed(
+            Code.STORAGE_UNAVAILABLE, f"the run's folder cannot be prepared: {error}"
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +75,8 @@ class Stage:
         found = await asyncio.to_thread(artifacts.find, scene.plan.workspace, rules)
         return Files(tuple(file.path for file in found), tuple(artifacts.missing(rules, found)))
 
-    def command(self, scene: Scene) -> Command:
-        launch = scene.engine.launch(scene.plan)
-        scene.folder.write_home(launch.files)
-        return Command(launch.argv, launch.env, scene.plan.workspace)
+    async def command(self, scene: Scene) -> Command:
+        return await asyncio.to_thread(self._command, scene)
 
     def frozen_skill(self, run: Run) -> Skill:
         """The run's own copy: what happens to the skill afterwards does not matter to it."""
@@ -92,18 +106,18 @@ class Stage:
 
     def _set(self, run: Run, attempt: Attempt, answered: Interaction | None) -> Scene:
         folder = self.folder(run.id)
-        try:
+        with _staging():
             if not folder.skill.exists():
                 folder.prepare(Path(self._shelf.get(run.job.skill_id).root))
             skill = self.frozen_skill(run)
-        except TurnkeeperError as error:
-            raise StageFailed(error.code, error.message) from error
-        except OSError as error:
-            raise StageFailed(
-                Code.STORAGE_UNAVAILABLE, f"the run's folder cannot be prepared: {error}"
-            ) from error
-        words = self._words(run, attempt, skill, answered)
-        return Scene(self.engine(run.job.engine), skill, self.plan(run), words, folder)
+            words = self._words(run, attempt, skill, answered)
+            return Scene(self.engine(run.job.engine), skill, self.plan(run), words, folder)
+
+    def _command(self, scene: Scene) -> Command:
+        with _staging():
+            launch = scene.engine.launch(scene.plan)
+            scene.folder.write_home(launch.files)
+            return Command(launch.argv, launch.env, scene.plan.workspace)
 
     def _words(self, run: Run, attempt: Attempt, skill: Skill, answered: Interaction | None) -> str:
         if attempt.attempt_number == 1 or answered is None or answered.answer is None:

@@ -86,6 +86,9 @@ class Turn:
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._closed: asyncio.Future[None] = self._loop.create_future()
+        self._opened: asyncio.Future[None] = self._loop.create_future()
+        if transcript.handle is not None:
+            self._opened.set_result(None)
         self._stderr: deque[str] = deque(maxlen=STDERR_LINES)
         self._started_at = self._loop.time()
         session.turn = self
@@ -117,6 +120,8 @@ class Turn:
             self._recorder.add(self.transcript.take(event, now, ref))
             if isinstance(event, SessionOpened):
                 self._recorder.know(event.handle)
+                if not self._opened.done():
+                    self._opened.set_result(None)
         if self.transcript.ended and not self._closed.done():
             self._closed.set_result(None)
 
@@ -141,7 +146,12 @@ class Turn:
 
     async def _how(self, interrupted: asyncio.Future[Interrupt], limit: Limit | None) -> HowEnded:
         session, process = self._session, self._session.process
-        if interrupted.done():
+        stopping = interrupted.done() and interrupted.result() is Interrupt.STOPPING
+        # A turn that was closed before the stop is over: playing it again would do its work twice.
+        if interrupted.done() and not (stopping and self._closed.done()):
+            if stopping:
+                # Without a handle the run could not go on at the next start; it comes within moments.
+                await first(self._opened, process.exited, timeout=session.timeouts.result_grace_sec)
             if session.is_alive and session.dialect.keeps_stdin:
                 process.write(session.dialect.cancel())
             await session.end()

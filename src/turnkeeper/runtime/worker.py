@@ -107,9 +107,11 @@ class Worker:
             await self._let_go(owner)
             await self._give_up(owner)
         finally:
-            await self._let_go(owner)
-            del self._owners[ticket.run_id]
-            self._release(ticket)
+            try:
+                await self._let_go(owner)
+            finally:
+                del self._owners[ticket.run_id]
+                self._release(ticket)
 
     async def _serve(self, owner: Owner) -> None:
         claimed = await self._claim(owner)
@@ -146,7 +148,7 @@ class Worker:
             return started, change.attempt
 
     async def _take_turn(self, owner: Owner, run: Run, attempt: Attempt) -> Run:
-        transcript = Transcript(run.attempt_number)
+        transcript = Transcript(run.attempt_number, run.handle)
         recorder = Recorder(self._store, _output(run, owner), lambda: owner.interrupt(Interrupt.LOST))
         skill: Skill | None = None
         warnings: list[RunWarning] = []
@@ -178,7 +180,7 @@ class Worker:
                 raise StageFailed(
                     Code.INTERACTION_PROCESS_LOST, "the resident process is gone, and its session with it"
                 )
-            command = await asyncio.to_thread(self._stage.command, scene)
+            command = await self._stage.command(scene)
             session = Session(scene.engine.dialect(scene.plan), run.job.timeouts)
             session.start(command, mark=f"{self._store.data_id}/{_mark(run)}", stdout=logs[0], stderr=logs[1])
             owner.session = session

@@ -14,6 +14,8 @@ from turnkeeper.core.skill import ArtifactRule
 
 MOST = 1000
 """Files listed at the most: an agent that unpacks an archive must not make an endless answer."""
+LOOKED_AT = 100_000
+"""Files looked at in search of them: `node_modules` must not hide the report, nor a full disk stop us."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,8 @@ def find(workspace: Path, rules: Sequence[ArtifactRule]) -> list[Artifact]:
         if rule is not None or not rules:
             mime = (rule and rule.mime) or mimetypes.guess_type(path)[0] or "application/octet-stream"
             found.append(Artifact(path, size, mime, rule.role if rule else None))
+            if len(found) == MOST:
+                break
     return found
 
 
@@ -42,8 +46,9 @@ def missing(rules: Sequence[ArtifactRule], found: Sequence[Artifact]) -> list[st
 
 def open_inside(root: Path, path: str) -> int:
     """A read-only descriptor of an ordinary file below `root`. Each step refuses links, so a swap cannot win."""
-    parts = PurePosixPath(path).parts
-    if not parts or "\0" in path or any(part in ("..", "/") for part in parts):
+    wanted = PurePosixPath(path)
+    parts = wanted.parts
+    if not parts or "\0" in path or wanted.is_absolute() or ".." in parts:
         raise FileNotAvailable(f"{path!r} is not a path inside the workspace")
     folder = -1
     try:
@@ -67,20 +72,30 @@ def open_inside(root: Path, path: str) -> int:
 
 
 def _files(workspace: Path) -> Iterator[tuple[str, int]]:
-    count = 0
+    looked_at = 0
     for folder, folders, names in os.walk(workspace, followlinks=False):
         folders.sort()
         for name in sorted(names):
+            looked_at += 1
+            if looked_at > LOOKED_AT:
+                return
             path = Path(folder) / name
             try:
                 status = path.lstat()
             except OSError:
                 continue  # gone since it was listed
-            if stat.S_ISREG(status.st_mode):
-                yield path.relative_to(workspace).as_posix(), status.st_size
-                count += 1
-                if count == MOST:
-                    return
+            shown = path.relative_to(workspace).as_posix()
+            if stat.S_ISREG(status.st_mode) and _is_text(shown):
+                yield shown, status.st_size
+
+
+def _is_text(path: str) -> bool:
+    """A name may be any bytes; one that is not UTF-8 cannot be told in JSON, and is left out."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _matches(path: str, pattern: str) -> bool:

@@ -2,30 +2,51 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import re
+import stat
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 from typing import Any
-
-import yaml
 
 from turnkeeper.core.errors import SkillBroken, SkillNotFound, Warn
 from turnkeeper.core.evidence import MARKER_KEY
 from turnkeeper.core.run import Mode, RunWarning
 from turnkeeper.core.skill import ArtifactRule, Skill
 from turnkeeper.skills import schema
+from turnkeeper.skills.yamltext import load_yaml
 
 SKILL_FILE = "SKILL.md"
 RUNNER_FILE = "assets/runner.json"
 MAX_FILE = 1024 * 1024
+MAX_FRONT = 64 * 1024
+"""Characters of front matter: parsing YAML takes seconds for a megabyte."""
+MAX_DEPTH = 50
+"""Levels of YAML; a thousand open brackets take a second."""
+
+Stamp = tuple[int, int, int] | None
+"""Changes whenever the file does; None while there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    found: Skill | SkillBroken
+    stamps: Mapping[Path, Stamp]
+
+    @property
+    def is_fresh(self) -> bool:
+        return all(_stamp(path) == stamp for path, stamp in self.stamps.items())
 
 
 class Shelf:
-    """The skills in the configured folders. A folder is read again only when its files changed."""
+    """The skills in the configured folders. A folder is read again only when a file that was read has changed."""
 
     def __init__(self, folders: tuple[Path, ...]) -> None:
         self._folders = folders
-        self._read: dict[Path, tuple[tuple[int, ...], Skill | SkillBroken]] = {}
+        self._read: dict[Path, _Reading] = {}
 
     def get(self, skill_id: str) -> Skill:
         for root in self._roots():
@@ -50,44 +71,51 @@ class Shelf:
                 yield from sorted(root for root in folder.iterdir() if (root / SKILL_FILE).is_file())
 
     def _load(self, root: Path) -> Skill:
-        stamp = _stamp(root)
         known = self._read.get(root)
-        if known is None or known[0] != stamp:
-            known = self._read[root] = (stamp, _try(root))
-        found = known[1]
-        if isinstance(found, SkillBroken):
-            raise SkillBroken(found.skill_id, found.problems)
-        return found
+        if known is None or not known.is_fresh:
+            known = self._read[root] = _read(root)
+        if isinstance(known.found, SkillBroken):
+            raise SkillBroken(known.found.skill_id, known.found.problems)
+        return known.found
 
 
 def load(root: Path) -> Skill:
     """One skill from its folder; SkillBroken lists everything that is wrong with it."""
+    return _Reader(root).load()
+
+
+def _read(root: Path) -> _Reading:
     reader = _Reader(root)
-    front = reader.front_matter()
-    runner = reader.json_object(RUNNER_FILE) if (root / RUNNER_FILE).exists() else None
-    skill = reader.skill(front, runner)
-    if reader.problems:
-        raise SkillBroken(root.name, reader.problems)
-    return skill
-
-
-def _try(root: Path) -> Skill | SkillBroken:
     try:
-        return load(root)
+        return _Reading(reader.load(), reader.stamps)
     except SkillBroken as broken:
-        return broken
+        return _Reading(broken, reader.stamps)
 
 
-def _stamp(root: Path) -> tuple[int, ...]:
-    """Changes whenever a file that the loader reads changes."""
-    files = [root / SKILL_FILE, *sorted((root / "assets").glob("*.json"))]
-    return tuple(number for file in files for number in (file.stat().st_mtime_ns, file.stat().st_size))
+def _stamp(path: Path) -> Stamp:
+    try:
+        status = path.stat()
+    except (OSError, ValueError):
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 class _Reader:
     def __init__(self, root: Path) -> None:
         self._root = root
         self.problems: list[str] = []
+        self.stamps: dict[Path, Stamp] = {}
+
+    def load(self) -> Skill:
+        front = self.front_matter()
+        runner_file = self._root / RUNNER_FILE
+        self.stamps[runner_file] = None
+        # A link to nowhere counts: a skill that lost its runner must not pass for one that needs none.
+        runner = self.json_object(RUNNER_FILE) if os.path.lexists(runner_file) else None
+        skill = self.skill(front, runner)
+        if self.problems:
+            raise SkillBroken(self._root.name, self.problems)
+        return skill
 
     def front_matter(self) -> Mapping[str, Any]:
         text = self._text(SKILL_FILE)
@@ -97,15 +125,19 @@ class _Reader:
         end = next((number for number, line in enumerate(lines[1:], 1) if line.strip() == "---"), None)
         if end is None:
             return {}
-        try:
-            front = load_yaml("\n".join(lines[1:end]))
-        except ValueError as error:
-            self.problems.append(f"{SKILL_FILE}: front matter is not valid YAML ({error})")
+        matter = "\n".join(lines[1:end])
+        if len(matter) > MAX_FRONT:
+            self.problems.append(f"{SKILL_FILE}: front matter is longer than {MAX_FRONT} characters")
             return {}
+        try:
+            front = load_yaml(matter)
+        except ValueError:
+            # Mostly a colon in a description without quotes; the lines themselves are clear enough.
+            return dict(_FRONT_LINE.findall(matter))
         return front if isinstance(front, Mapping) else {}
 
     def json_object(self, name: str) -> dict[str, Any] | None:
-        if not (self._root / name).resolve().is_relative_to(self._root.resolve()):
+        if not self._is_inside(name):
             self.problems.append(f"{name}: is outside the skill's folder")
             return None
         text = self._text(name)
@@ -148,11 +180,8 @@ class _Reader:
         )
 
     def _schema(self, runner: dict[str, Any], kind: str) -> dict[str, Any] | None:
-        schemas = runner.get("schemas")
-        name = schemas.get(kind) if isinstance(schemas, dict) else None
-        if name is None:
-            return None
-        found = self.json_object(str(name))
+        name = self._object(runner, "schemas").get(kind)
+        found = None if name is None else self.json_object(str(name))
         if found is None:
             return None
         problem = schema.problem(found)
@@ -191,29 +220,54 @@ class _Reader:
         return value
 
     def _artifacts(self, runner: dict[str, Any]) -> tuple[ArtifactRule, ...]:
+        entries = runner.get("artifacts") or []
+        if not isinstance(entries, list):
+            self.problems.append(f"{RUNNER_FILE}: artifacts must be a list")
+            return ()
         rules = []
-        for entry in runner.get("artifacts") or []:
+        for entry in entries:
             pattern = entry.get("pattern") if isinstance(entry, dict) else None
-            if not isinstance(pattern, str) or pattern.startswith("/") or ".." in pattern.split("/"):
+            if not isinstance(pattern, str) or not _stays_inside(PurePosixPath(pattern)):
                 self.problems.append(f"{RUNNER_FILE}: an artifact needs a pattern inside the workspace")
                 continue
             role, mime = str(entry.get("role") or pattern), entry.get("mime")
             rules.append(
-                ArtifactRule(role=role, pattern=pattern, mime=mime, required=entry.get("required") is True)
+                ArtifactRule(
+                    role=role,
+                    pattern=pattern,
+                    mime=mime if isinstance(mime, str) else None,
+                    required=entry.get("required") is True,
+                )
             )
         return tuple(rules)
 
     def _prompts(self, runner: dict[str, Any]) -> dict[str, str]:
-        entrypoint = runner.get("entrypoint")
-        prompts = entrypoint.get("prompts", {}) if isinstance(entrypoint, dict) else {}
+        prompts = self._object(runner, "entrypoint").get("prompts", {})
         if not isinstance(prompts, dict) or not all(isinstance(text, str) for text in prompts.values()):
             self.problems.append(f"{RUNNER_FILE}: entrypoint.prompts must map engine names to text")
             return {}
         return prompts
 
-    def _text(self, name: str) -> str:
+    def _object(self, runner: dict[str, Any], key: str) -> dict[str, Any]:
+        value = runner.get(key) or {}
+        if isinstance(value, dict):
+            return value
+        problem = f"{RUNNER_FILE}: {key} must be an object"
+        if problem not in self.problems:
+            self.problems.append(problem)
+        return {}
+
+    def _is_inside(self, name: str) -> bool:
         try:
-            data = (self._root / name).read_bytes()[: MAX_FILE + 1]
+            return (self._root / name).resolve().is_relative_to(self._root.resolve())
+        except (OSError, RuntimeError, ValueError):
+            return False  # a loop of links, or a name that no file can have
+
+    def _text(self, name: str) -> str:
+        path = self._root / name
+        self.stamps[path] = _stamp(path)
+        try:
+            data = _head(path, MAX_FILE + 1)
         except OSError as error:
             self.problems.append(f"{name}: cannot be read ({error.strerror})")
             return ""
@@ -223,26 +277,24 @@ class _Reader:
         return data.decode("utf-8", errors="replace")
 
 
+_FRONT_LINE = re.compile(r"^([\w-]+):[ \t]+(.*\S)", re.MULTILINE)
+
+
+def _head(path: Path, most: int) -> bytes:
+    # Without O_NONBLOCK the opening of a fifo would wait for a writer.
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "not an ordinary file")
+        return file.read(most)
+
+
+def _stays_inside(pattern: PurePosixPath) -> bool:
+    return bool(pattern.parts) and not pattern.is_absolute() and ".." not in pattern.parts
+
+
 def _loose(output: Mapping[str, Any] | None) -> tuple[RunWarning, ...]:
     if output is None or schema.errors(output, {}):
         return ()
     return (
         RunWarning(Warn.OUTPUT_SCHEMA_TOO_LOOSE, "the output schema accepts {}; require the fields you need"),
     )
-
-
-class _PlainLoader(yaml.SafeLoader):
-    """Safe, and without aliases: an anchor that is used again and again can grow to gigabytes."""
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("aliases are not allowed")
-        return super().compose_node(parent, index)
-
-
-def load_yaml(text: str) -> object:
-    """Any failure is a ValueError."""
-    try:
-        return yaml.load(text, _PlainLoader)
-    except (yaml.YAMLError, RecursionError) as error:
-        raise ValueError(str(error).split("\n")[0]) from error

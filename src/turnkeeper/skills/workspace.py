@@ -43,9 +43,11 @@ class RunFolder:
     def write_home(self, files: Mapping[str, bytes]) -> None:
         for name, data in files.items():
             relative = PurePosixPath(name)
-            if relative.is_absolute() or ".." in relative.parts:
-                raise ValueError(f"{name} is not inside the home")
             path = self.home / relative
+            # The agent may have put a link in the way since the last turn.
+            is_inside = path.parent.resolve().is_relative_to(self.home.resolve())
+            if relative.is_absolute() or ".." in relative.parts or not is_inside:
+                raise ValueError(f"{name} is not inside the home")
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             fresh = path.with_name(path.name + ".new")
             fresh.unlink(missing_ok=True)

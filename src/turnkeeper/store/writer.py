@@ -78,9 +78,8 @@ class GroupWriter(threading.Thread):
             with suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
             why = f"the database cannot be written: {error}; nothing was changed"
-            return [
-                StorageUnavailable(why) for _ in ops
-            ]  # one for each caller: a traceback is not to be shared
+            # One for each caller: a raised exception collects the traceback of whoever raises it.
+            return [StorageUnavailable(why) for _ in ops]
         return outcomes
 
     def _deliver(self, pairs: list[tuple[asyncio.Future[Any], Outcome]]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from turnkeeper.core.errors import CursorInvalid
@@ -20,8 +20,9 @@ from turnkeeper.web.parts import HouseOf, RunId
 
 router = APIRouter(prefix="/v1/jobs", tags=["events"])
 
-HEARTBEAT_SEC = 15
+HEARTBEAT_SEC = 15.0
 PAGE = 500
+MAX_DIGITS = 18
 
 _encode = msgspec.json.encode
 _SSE: dict[int | str, dict[str, Any]] = {
@@ -36,6 +37,7 @@ _SSE: dict[int | str, dict[str, Any]] = {
 async def follow(
     run_id: RunId,
     house: HouseOf,
+    request: Request,
     cursor: Annotated[str | None, Query(description="Only events after this number")] = None,
     last_event_id: Annotated[str | None, Header(description="As `cursor`, and stronger")] = None,
 ) -> Response:
@@ -43,7 +45,8 @@ async def follow(
     run = await house.jobs.run(run_id)
     after = _cursor(cursor if last_event_id is None else last_event_id, run)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(_stream(house, run_id, after), media_type="text/event-stream", headers=headers)
+    frames = _stream(house, run_id, after, request.app.state.heartbeat_sec)
+    return StreamingResponse(frames, media_type="text/event-stream", headers=headers)
 
 
 @router.get("/{run_id}/events/history", response_model=schemas.EventPage)
@@ -55,8 +58,9 @@ async def history(
     limit: Annotated[int, Query(ge=1, le=1000)] = 200,
 ) -> Response:
     """A page of the log, both ends included."""
-    run = await house.jobs.run(run_id)
     entries = await house.store.events(run_id, after=from_seq - 1, upto=to_seq, limit=limit)
+    # Read after the entries: a page never says that it holds more than there is.
+    run = await house.jobs.run(run_id)
     last = entries[-1].seq if entries else from_seq - 1
     more = last < min(run.last_seq, to_seq or run.last_seq) and bool(entries)
     # The bodies are JSON already; they are joined, not parsed and encoded again.
@@ -69,7 +73,7 @@ async def history(
     return Response(body, media_type="application/json")
 
 
-async def _stream(house: House, run_id: str, after: int) -> AsyncIterator[bytes]:
+async def _stream(house: House, run_id: str, after: int, heartbeat_sec: float) -> AsyncIterator[bytes]:
     # Subscribed before the first read: whatever is committed meanwhile is in one of the two.
     with house.feed.subscribe(run_id) as news:
         run = await house.jobs.run(run_id)
@@ -79,7 +83,7 @@ async def _stream(house: House, run_id: str, after: int) -> AsyncIterator[bytes]
             async for entries in _stored(house, run_id, at):
                 yield b"".join(_event_frame(entry) for entry in entries)
                 at, is_over = entries[-1].seq, entries[-1].type in TERMINAL
-            async for entries in _live(news, at, is_over=is_over):
+            async for entries in _live(news, at, heartbeat_sec, is_over=is_over):
                 yield b"".join(_event_frame(entry) for entry in entries) or _heartbeat(house, at)
                 if entries:
                     at, is_over = entries[-1].seq, entries[-1].type in TERMINAL
@@ -94,10 +98,12 @@ async def _stored(house: House, run_id: str, after: int) -> AsyncIterator[list[L
         after = entries[-1].seq
 
 
-async def _live(news: Subscription, at: int, *, is_over: bool) -> AsyncIterator[list[LogEntry]]:
+async def _live(
+    news: Subscription, at: int, heartbeat_sec: float, *, is_over: bool
+) -> AsyncIterator[list[LogEntry]]:
     """What is committed from now on; an empty list for a heartbeat. Ends when the store must be asked again."""
     while not is_over:
-        has_news = await news.wait(HEARTBEAT_SEC)
+        has_news = await news.wait(heartbeat_sec)
         if news.is_closed:
             return
         entries = [entry for entry in news.take() if entry.seq > at]
@@ -125,7 +131,8 @@ def _frame(event: str, data: bytes) -> bytes:
 def _cursor(given: str | None, run: Run) -> int:
     if given is None or given == "":
         return 0
-    if not given.isascii() or not given.isdigit() or int(given[:20]) > run.last_seq:
+    is_number = given.isascii() and given.isdigit() and len(given) <= MAX_DIGITS
+    if not is_number or int(given) > run.last_seq:
         raise CursorInvalid(
             f"the cursor must be a number from 0 to {run.last_seq}, the last event of this run",
             last_seq=run.last_seq,

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
+from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.responses import Response, StreamingResponse
 
 from turnkeeper.core.errors import FileNotAvailable, ResultNotAvailable
@@ -25,6 +26,15 @@ STREAMS: tuple[Literal["stdout", "stderr"], ...] = ("stdout", "stderr")
 _BYTES: dict[int | str, dict[str, Any]] = {
     200: {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
 }
+
+
+class FilePath(PathConvertor):
+    """Starlette's `path` stops at a line break, which is a character like others in the name of a file."""
+
+    regex = "(?s:.*)"
+
+
+register_url_convertor("file", FilePath())
 
 
 @router.get("/{run_id}/result", response_model=schemas.ResultOut)
@@ -53,7 +63,7 @@ async def list_artifacts(run_id: RunId, house: HouseOf) -> dict[str, Any]:
     return {"request_id": run.id, "artifacts": listed}
 
 
-@router.get("/{run_id}/artifacts/{path:path}", response_class=Response, responses=_BYTES)
+@router.get("/{run_id}/artifacts/{path:file}", response_class=Response, responses=_BYTES)
 async def get_artifact(run_id: RunId, path: str, house: HouseOf) -> Response:
     """One file of the workspace; links are never followed."""
     run = await house.jobs.run(run_id)

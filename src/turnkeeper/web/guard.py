@@ -9,6 +9,7 @@ from email.utils import formatdate
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from turnkeeper.core.errors import Code
@@ -18,8 +19,11 @@ OPEN_PATHS = frozenset({"/", "/healthz", "/readyz"})
 MAX_BODY = 4 * 1024 * 1024
 
 
-class _TooLarge(Exception):
-    pass
+class BodyTooLarge(HTTPException):
+    """Found out while the body was read; of this kind because FastAPI takes any other for a malformed body."""
+
+    def __init__(self) -> None:
+        super().__init__(413, _too_large())
 
 
 class Guard:
@@ -31,12 +35,9 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        started = False
 
         async def send_dated(message: Message) -> None:
-            nonlocal started
             if message["type"] == "http.response.start":
-                started = True
                 headers = MutableHeaders(scope=message)
                 headers["Date"] = formatdate(time.time(), usegmt=True)
                 headers["X-Content-Type-Options"] = "nosniff"
@@ -46,11 +47,7 @@ class Guard:
         if refusal is not None:
             await problem(*refusal)(scope, receive, send_dated)
             return
-        try:
-            await self._app(scope, _limited(receive), send_dated)
-        except _TooLarge:
-            if not started:
-                await problem(Code.BODY_TOO_LARGE, _too_large())(scope, receive, send_dated)
+        await self._app(scope, _limited(receive), send_dated)
 
     def _refusal(self, path: str, headers: Mapping[str, str]) -> tuple[Code, str] | None:
         host = _host_name(headers.get("host", ""))
@@ -61,7 +58,7 @@ class Guard:
                 f"this service does not answer for {host!r}; see TURNKEEPER_ALLOWED_HOSTS",
             )
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != headers["host"]:
+        if origin is not None and _site(origin) != headers["host"].lower():
             return Code.ORIGIN_NOT_ALLOWED, f"requests from pages of {origin!r} are not accepted"
         if path not in OPEN_PATHS and not self._is_known(headers.get("authorization", "")):
             return Code.UNAUTHORIZED, "send the token as 'Authorization: Bearer TOKEN'"
@@ -84,10 +81,17 @@ def _limited(receive: Receive) -> Receive:
         message = await receive()
         taken += len(message.get("body", b""))
         if taken > MAX_BODY:
-            raise _TooLarge
+            raise BodyTooLarge
         return message
 
     return counted
+
+
+def _site(origin: str) -> str:
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""
 
 
 def _host_name(host: str) -> str:

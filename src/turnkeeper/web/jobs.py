@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -39,8 +40,8 @@ async def create_job(
     """Accepts a job: once this answers, the run is durable."""
     idempotency = None
     if idempotency_key is not None:
-        digest = hashlib.sha256(body.model_dump_json().encode()).hexdigest()
-        idempotency = Idempotency(idempotency_key, digest)
+        same = json.dumps(await request.json(), sort_keys=True).encode()
+        idempotency = Idempotency(idempotency_key, hashlib.sha256(same).hexdigest())
     run = await house.jobs.create(body.request(), idempotency)
     response.headers["Location"] = f"/v1/jobs/{run.id}"
     return {"request_id": run.id, "run_id": run.id, "status": run.state.value, "cache_hit": False}
@@ -146,6 +147,9 @@ def _read_cursor(cursor: str) -> tuple[datetime, str]:
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
         moment, run_id = base64.b64decode(padded, altchars=b"-_", validate=True).decode("ascii").split(" ")
-        return datetime.fromisoformat(moment), run_id
-    except ValueError:
-        raise CursorInvalid("the cursor is not one that this service gave out") from None
+        created_at = datetime.fromisoformat(moment)
+        if instant(created_at) == moment:
+            return created_at, run_id
+    except (ValueError, OverflowError):
+        pass
+    raise CursorInvalid("the cursor is not one that this service gave out")

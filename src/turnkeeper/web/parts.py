@@ -19,9 +19,12 @@ HouseOf = Annotated[House, Depends(_house)]
 RunId = Annotated[str, Path(min_length=1, max_length=64)]
 
 
+PROBLEM = "application/problem+json"
+
+
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """OpenAPI's entry for each status a route may refuse with."""
-    content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    content = {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {
         status: {"description": _TITLES[status], "model": Problem, "content": content} for status in statuses
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -45,7 +46,12 @@ def status_of(code: Code) -> int:
     return STATUS.get(code, 400)
 
 
-def problem(code: Code, message: str, facts: dict[str, Any] | None = None) -> Response:
+def problem(
+    code: Code,
+    message: str,
+    facts: Mapping[str, Any] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
     status = status_of(code)
     body = {
         **(facts or {}),
@@ -56,12 +62,12 @@ def problem(code: Code, message: str, facts: dict[str, Any] | None = None) -> Re
         "code": code.value,
         "error": {"code": code.value, "message": message},
     }
-    headers = {}
+    sent = dict(headers or {})
     if status in (429, 503):
-        headers["Retry-After"] = str(RETRY_AFTER_SEC)
+        sent["Retry-After"] = str(RETRY_AFTER_SEC)
     if status == 401:
-        headers["WWW-Authenticate"] = "Bearer"
-    return JSONResponse(body, status, headers, media_type="application/problem+json")
+        sent["WWW-Authenticate"] = "Bearer"
+    return JSONResponse(body, status, sent, media_type="application/problem+json")
 
 
 def install(app: FastAPI) -> None:
@@ -90,7 +96,10 @@ async def _http(request: Request, error: Exception) -> Response:
     if error.status_code == 404:
         return problem(Code.NOT_FOUND, f"there is nothing at {request.url.path}")
     if error.status_code == 405:
-        return problem(Code.METHOD_NOT_ALLOWED, f"{request.url.path} does not take {request.method}")
+        message = f"{request.url.path} does not take {request.method}"
+        return problem(Code.METHOD_NOT_ALLOWED, message, headers=error.headers)
+    if error.status_code == 413:
+        return problem(Code.BODY_TOO_LARGE, str(error.detail))
     return problem(Code.INVALID_REQUEST, str(error.detail))
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import json
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from turnkeeper.core.errors import OptionConflict
 from turnkeeper.core.run import Mode, OnInterrupted
@@ -13,6 +14,19 @@ from turnkeeper.runtime.jobs import JobRequest
 
 Seconds = Annotated[float, Field(gt=0, le=365 * 24 * 3600, allow_inf_nan=False)]
 State = Literal["queued", "running", "waiting_user", "succeeded", "failed", "canceled"]
+T = TypeVar("T")
+
+
+def _storable(value: T) -> T:
+    """Python reads more than JSON can say (NaN, half a surrogate pair); what we could not write we do not take."""
+    try:
+        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"cannot be written as JSON: {error}") from None
+    return value
+
+
+JsonObject = Annotated[dict[str, Any], AfterValidator(_storable)]
 
 
 class Strict(BaseModel):
@@ -51,15 +65,14 @@ class Options(Strict):
 class CreateJob(Options):
     skill_id: Annotated[str, Field(min_length=1, max_length=200)]
     engine: Annotated[str, Field(min_length=1, max_length=100)] | None = None
-    input: dict[str, Any] = Field(default_factory=dict)
-    parameter: dict[str, Any] = Field(default_factory=dict)
+    input: JsonObject = Field(default_factory=dict)
+    parameter: JsonObject = Field(default_factory=dict)
     model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     runtime_options: Options = Field(default_factory=Options)
 
     def request(self) -> JobRequest:
         chosen = {name: self._option(name) for name in Options.model_fields}
-        profile = chosen["interactive_profile"]
-        kind = profile.kind if isinstance(profile, ProfileIn) else profile
+        kind = chosen["interactive_profile"]
         timeouts = chosen["timeouts"].model_dump(exclude_none=True) if chosen["timeouts"] else {}
         strict = chosen["interactive_require_user_reply"]
         return JobRequest(
@@ -77,12 +90,17 @@ class CreateJob(Options):
         )
 
     def _option(self, name: str) -> Any:
-        top, nested = getattr(self, name), getattr(self.runtime_options, name)
+        top, nested = _meant(getattr(self, name)), _meant(getattr(self.runtime_options, name))
         if top is not None and nested is not None and top != nested:
             raise OptionConflict(
                 f"{name} is given twice with different values, at the top and in runtime_options"
             )
         return nested if top is None else top
+
+
+def _meant(option: Any) -> Any:
+    """`"resumable"` and `{"kind": "resumable"}` say the same."""
+    return option.kind if isinstance(option, ProfileIn) else option
 
 
 class Created(BaseModel):
@@ -155,7 +173,7 @@ class RunOut(BaseModel):
     warnings: list[WarningOut]
     error: ErrorOut | None
     candidate_result: dict[str, Any] | None
-    usage: dict[str, int]
+    usage: dict[str, int | float]
     last_seq: int
     created_at: str
     updated_at: str
@@ -188,9 +206,9 @@ class PendingOut(BaseModel):
 
 
 class Reply(Strict):
-    interaction_id: Annotated[int, Field(ge=1)]
-    response: Any = Field(
-        description='Any text. `{"text": "…"}` is unwrapped, other JSON is passed on as text.'
+    interaction_id: Annotated[int, Field(ge=1, le=2**62)]
+    response: Annotated[str | dict[str, Any] | list[Any] | int | float | bool, AfterValidator(_storable)] = (
+        Field(description='Any text. `{"text": "…"}` is unwrapped, other JSON is passed on as text.')
     )
     idempotency_key: Annotated[str, Field(min_length=1, max_length=200)] | None = None
 
