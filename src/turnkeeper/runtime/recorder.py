@@ -86,9 +86,10 @@ class Recorder:
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
-        if self._append is not None:
-            await asyncio.wait([self._append])
-            self._append.result()  # a batch that could not be written at all is a fault of ours, and told
+        append = self._append
+        if append is not None:
+            await asyncio.wait([append])
+            append.result()  # a batch that could not be written at all is a fault of ours, and told
         return self._pending
 
     def _schedule(self) -> None:
