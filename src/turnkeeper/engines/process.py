@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import enum
 import errno
 import fcntl
 import os
@@ -21,7 +20,7 @@ import termios
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Literal, Protocol
+from typing import IO, Literal
 
 from turnkeeper.engines import census
 from turnkeeper.engines.census import Found
@@ -329,71 +328,6 @@ class Process:
         self.exited.cancel()
         if self._popen.poll() is None and self._popen not in _unreaped:
             _unreaped.append(self._popen)
-
-
-class Limit(enum.StrEnum):
-    FIRST_BYTE = "first_byte"
-    IDLE = "idle"
-    TURN = "turn"
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    first_byte_sec: float = 120
-    idle_sec: float = 600
-    turn_sec: float = 3600
-    result_grace_sec: float = 5
-    step_sec: float = 5
-
-
-class Heard(Protocol):
-    """What the watch looks at: when a byte came last, by the loop's clock."""
-
-    @property
-    def last_byte_at(self) -> float | None: ...
-
-
-class Watch:
-    """The time limits of one turn: `over` tells the first one that is reached.
-
-    One timer, set for the earliest limit. A byte does not touch it: when it fires too early, it is set again
-    for the rest. The loop's clock is monotonic and stands still while the machine sleeps.
-    """
-
-    def __init__(self, process: Heard, limits: Limits, *, started_at: float | None = None) -> None:
-        """`started_at`: when the turn began, if that is not now; bytes before it belong to another turn."""
-        self._process = process
-        self._limits = limits
-        self._loop = asyncio.get_running_loop()
-        self._started_at = self._loop.time() if started_at is None else started_at
-        self._timer: asyncio.TimerHandle | None = None
-        self.over: asyncio.Future[Limit] = self._loop.create_future()
-        self._look()
-
-    def _look(self) -> None:
-        due, limit = min(self._quiet(), (self._started_at + self._limits.turn_sec, Limit.TURN))
-        if self._loop.time() < due:
-            self._timer = self._loop.call_at(due, self._look)
-        elif not self.over.done():
-            self.over.set_result(limit)
-
-    def _quiet(self) -> tuple[float, Limit]:
-        heard_at = self._process.last_byte_at
-        if heard_at is None or heard_at < self._started_at:
-            return self._started_at + self._limits.first_byte_sec, Limit.FIRST_BYTE
-        return heard_at + self._limits.idle_sec, Limit.IDLE
-
-    def close(self) -> None:
-        """The turn is over by itself: no limit fires any more."""
-        if self._timer is not None:
-            self._timer.cancel()
-        self.over.cancel()
-
-    def __enter__(self) -> Watch:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 @dataclass(slots=True)

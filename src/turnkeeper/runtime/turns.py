@@ -17,7 +17,8 @@ from turnkeeper.core.turn import Notice, SessionOpened, Transcript
 from turnkeeper.engines import census
 from turnkeeper.engines.base import Dialect
 from turnkeeper.engines.lines import Line, plain
-from turnkeeper.engines.process import Command, Exit, Limit, Process, Watch
+from turnkeeper.engines.process import Command, Exit, Process
+from turnkeeper.engines.watch import Limit, Watch
 from turnkeeper.runtime.clock import Clock
 from turnkeeper.runtime.judging import HowEnded
 from turnkeeper.runtime.recorder import Recorder

@@ -24,8 +24,6 @@ RUNNER_FILE = "assets/runner.json"
 MAX_FILE = 1024 * 1024
 MAX_FRONT = 64 * 1024
 """Characters of front matter: parsing YAML takes seconds for a megabyte."""
-MAX_DEPTH = 50
-"""Levels of YAML; a thousand open brackets take a second."""
 
 Stamp = tuple[int, int, int] | None
 """Changes whenever the file does; None while there is none."""
