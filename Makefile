@@ -17,7 +17,7 @@ MADE_BY := \# Made from uv.lock by `make lock`, for machines that have pip and n
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help run test check spec lock clean format same-python
+.PHONY: help run test check spec docs lock clean format same-python
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ check: $(VENV)/.dev ## format, lint, types, import rules, lock files
 
 spec: $(VENV)/.dev ## show which scenario of the specification is held by which test
 	@$(PY) tools/spec_table.py $(ARGS)
+
+docs: $(VENV)/.dev ## write the generated parts of README and docs again
+	@$(PY) tools/docs.py $(ARGS)
 
 format: $(VENV)/.dev ## format the code and apply the safe lint fixes
 	@$(PY) -m ruff format .
