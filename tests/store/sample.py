@@ -240,7 +240,7 @@ FULL_EVENTS = (
         {"call_id": "c1", "input": {"deep": [1, {"er": "ü"}]}},
         later(11),
         4,
-        RawRef("out", 5, 9),
+        RawRef(1, "out", 5, 9),
     ),
     Event(Type.FAILED, {"error": {"code": "ENGINE_FAILED", "message": "„boom“"}}, later(50), 4),
 )

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from turnkeeper.core.blocks import ask_blocks, without
 from turnkeeper.core.errors import Warn
-from turnkeeper.core.evidence import ask_blocks, without_ask_blocks
 from turnkeeper.core.fcmp import instant
 from turnkeeper.core.run import Interaction, Question, RunWarning
 
 BASELINE_PROMPT = "The agent is waiting for you. Please reply with what it should do next."
 ALIASES = {"single_select": "choose_one"}
 MAX_BLOCK = 64_000
+LARGEST_INT = 2**63
 
 
 class NotAQuestion(ValueError):
@@ -26,11 +28,11 @@ def question(
     """The agent's last message as a question; `load` parses the YAML of an optional ask block."""
     last = messages[-1] if messages else ""
     blocks = ask_blocks(last)
-    words = without_ask_blocks(last)
+    words = without(last, blocks)
     asked, warnings = None, []
     if blocks:
         try:
-            asked = _read_block(blocks[-1], load)
+            asked = _read_block(blocks[-1].body, load)
         except NotAQuestion as reason:
             warnings.append(RunWarning(Warn.ASK_BLOCK_INVALID, f"ask block ignored: {reason}"))
     prompt = words or (asked.prompt if asked else "")
@@ -46,7 +48,7 @@ def _read_block(block: str, load: Callable[[str], object]) -> Question:
     if len(block) > MAX_BLOCK:
         raise NotAQuestion(f"longer than {MAX_BLOCK} characters")
     try:
-        fields = load(block)
+        fields = _as_json(load(block))
     except ValueError as error:
         raise NotAQuestion(f"not valid YAML ({error})") from error
     if not isinstance(fields, Mapping):
@@ -70,6 +72,27 @@ def _read_block(block: str, load: Callable[[str], object]) -> Question:
         requested_schema=_mapping(fields, "requested_schema"),
         source="ask_user",
     )
+
+
+def _as_json(value: object) -> Any:
+    """YAML knows more than JSON: what the log could not hold becomes text, or is refused."""
+    match value:
+        case Mapping():
+            return {str(_as_json(key)): _as_json(each) for key, each in value.items()}
+        case list() | tuple() | set():
+            return [_as_json(each) for each in value]
+        case str():
+            return value.encode("utf-8", "replace").decode()
+        case bool() | None:
+            return value
+        case int() if abs(value) < LARGEST_INT:
+            return value
+        case float() if math.isfinite(value):
+            return value
+        case float() | int():
+            raise NotAQuestion(f"{str(value)[:40]} is no number that JSON can hold")
+        case _:
+            return str(value)
 
 
 def _text(fields: Mapping[str, Any], name: str, default: str | None) -> str:

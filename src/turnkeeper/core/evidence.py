@@ -13,26 +13,24 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from turnkeeper.core import blocks
+
 MARKER_KEY = "__SKILL_DONE__"
 
 # Quotes plain or escaped once, both the same; escaped twice has a backslash before the backslash.
 _MARKER = re.compile(
     rf'(?<!\\)(?P<escape>\\?)"{MARKER_KEY}(?P=escape)"(?:\s|\\[nrt])*:(?:\s|\\[nrt])*true(?![A-Za-z0-9_])'
 )
-_FENCE = re.compile(
-    r"^[ \t]*(?P<mark>`{3,}|~{3,})[ \t]*(?P<tag>[\w+-]*)[^\n]*\n(?P<body>.*?)^[ \t]*(?P=mark)[ \t]*$",
-    re.DOTALL | re.MULTILINE,
-)
-_ASK_BLOCK = re.compile(
-    r"<ASK_USER_YAML>(?P<tagged>.*?)</ASK_USER_YAML>"
-    r"|^[ \t]*(?P<mark>`{3,})[ \t]*ask_user_yaml[^\n]*\n(?P<fenced>.*?)^[ \t]*(?P=mark)[ \t]*$",
-    re.DOTALL | re.MULTILINE | re.IGNORECASE,
-)
-_IN_OBJECT = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}]', re.DOTALL)
+_UNESCAPED = rf'"{MARKER_KEY}"\s*:\s*true(?![A-Za-z0-9_])'
+_MARKER_ALONE = re.compile(rf"\{{\s*{_UNESCAPED}\s*\}}")
+_MARKER_AMONG_OTHERS = re.compile(rf",\s*{_UNESCAPED}|{_UNESCAPED}\s*,?\s*")
+_EMPTY_FENCE = re.compile(r"^[ \t]*```(?:json)?[ \t]*\r?\n\s*```[ \t]*$", re.MULTILINE)
 _ESCAPE = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _ESCAPED = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-_UNCLOSED_STARTS = 64
-"""How many `{` without a partner are passed over before we stop looking: keeps the search linear."""
+MAX_TRIES = 100
+"""So many objects of one message are tried, from the last: a result stands at the end."""
+MAX_DEPTH = 200
+"""How deep a result may be nested; Python versions differ in what they can still write down."""
 
 
 class Ladder(StrEnum):
@@ -66,13 +64,18 @@ def read_claim(messages: Sequence[str]) -> Claim:
     for text in reversed(messages):
         found = marker_in(text)
         if found:
-            readable = _unescape(text) if found["escape"] else text
-            readable = without_ask_blocks(readable)
-            rung, candidate = _climb(readable, balanced=True)
-            return Claim(True, text is messages[-1], readable, candidate, rung)
-    last = without_ask_blocks(messages[-1]) if messages else ""
-    rung, candidate = _climb(last, balanced=False)
-    return Claim(False, False, last, candidate, rung)
+            return _claim(
+                _unescape(text) if found["escape"] else text, marker=True, is_last=text is messages[-1]
+            )
+    return _claim(messages[-1] if messages else "", marker=False, is_last=False)
+
+
+def _claim(text: str, *, marker: bool, is_last: bool) -> Claim:
+    words = without_ask_blocks(text)
+    # A result that speaks of ask blocks is one object before anything is taken out of it.
+    whole = _as_object(text)
+    rung, candidate = (Ladder.WHOLE, whole) if whole is not None else _climb(words, balanced=marker)
+    return Claim(marker, is_last, words, candidate, rung)
 
 
 def without_marker(candidate: dict[str, Any]) -> dict[str, Any]:
@@ -80,39 +83,30 @@ def without_marker(candidate: dict[str, Any]) -> dict[str, Any]:
 
 
 def text_without_marker(text: str) -> str:
-    """A plain skill's answer: the words, without the object or line that only carried the marker."""
-    bare = re.sub(rf'\{{\s*\\?"{MARKER_KEY}\\?"\s*:\s*true\s*\}}', "", text)
-    bare = re.sub(r"^[ \t]*```(?:json)?[ \t]*\n\s*```[ \t]*$", "", bare, flags=re.MULTILINE)
-    return _MARKER.sub("", bare).strip()
-
-
-def ask_blocks(text: str) -> list[str]:
-    return [found["tagged"] or found["fenced"] or "" for found in _ASK_BLOCK.finditer(text)]
+    """A claim's text as a plain skill's answer: without the marker, and what it would leave empty."""
+    bare = _MARKER_AMONG_OTHERS.sub("", _MARKER_ALONE.sub("", text))
+    return _EMPTY_FENCE.sub("", bare).strip()
 
 
 def without_ask_blocks(text: str) -> str:
-    return _ASK_BLOCK.sub("", text).strip()
+    return blocks.without(text, blocks.ask_blocks(text))
 
 
 def _climb(text: str, *, balanced: bool) -> tuple[Ladder, dict[str, Any] | None]:
     whole = _as_object(text)
     if whole is not None:
         return Ladder.WHOLE, whole
-    for body in reversed(_fenced_bodies(text)):
-        fenced = _as_object(body)
+    for block in reversed(list(blocks.fences(text))):
+        fenced = _as_object(block.body) if block.tag in ("", "json") else None
         if fenced is not None:
             return Ladder.FENCED, fenced
     if balanced:
         # Without the marker an object in the middle of a sentence is an example, not a result.
-        for span in reversed(_outermost_spans(text)):
+        for span in reversed(blocks.balanced_objects(text)[-MAX_TRIES:]):
             found = _as_object(span)
             if found is not None:
                 return Ladder.BALANCED, found
     return Ladder.NONE, None
-
-
-def _fenced_bodies(text: str) -> list[str]:
-    return [found["body"] for found in _FENCE.finditer(text) if found["tag"].lower() in ("", "json")]
 
 
 def _as_object(text: str) -> dict[str, Any] | None:
@@ -121,11 +115,13 @@ def _as_object(text: str) -> dict[str, Any] | None:
         return None
     try:
         value = json.loads(stripped, parse_constant=_no_constant, parse_float=_finite)
+        if not isinstance(value, dict) or _is_deep(value):
+            return None
         # Half a surrogate pair is JSON to the parser, but no text that anybody could store.
         json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None
+    return value
 
 
 def _no_constant(name: str) -> None:
@@ -139,28 +135,16 @@ def _finite(number: str) -> float:
     return value
 
 
-def _outermost_spans(text: str) -> list[str]:
-    spans: list[str] = []
-    position = text.find("{")
-    unclosed = 0
-    while position >= 0 and unclosed < _UNCLOSED_STARTS:
-        end = _closing(text, position)
-        if end is None:
-            unclosed += 1
-            position = text.find("{", position + 1)
-        else:
-            spans.append(text[position:end])
-            position = text.find("{", end)
-    return spans
-
-
-def _closing(text: str, start: int) -> int | None:
-    depth = 0
-    for token in _IN_OBJECT.finditer(text, start):
-        depth += {"{": 1, "}": -1}.get(token[0], 0)
-        if depth == 0:
-            return token.end()
-    return None
+def _is_deep(value: object) -> bool:
+    level: list[object] = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            below
+            for each in level
+            if isinstance(each, dict | list)
+            for below in (each.values() if isinstance(each, dict) else each)
+        ]
+    return bool(level)
 
 
 def _unescape(text: str) -> str:

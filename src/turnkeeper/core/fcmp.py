@@ -39,6 +39,7 @@ TERMINAL = frozenset({Type.COMPLETED, Type.FAILED, Type.CANCELED})
 class RawRef:
     """Where in the raw log of its attempt the words of an event stand."""
 
+    try_number: int
     stream: str
     offset: int
     length: int
@@ -71,7 +72,8 @@ def envelope(event: Event, *, run_id: str, seq: int, engine: str) -> dict[str, A
         "type": event.type.value,
         "data": event.data,
         "meta": {"attempt": event.attempt},
-        "raw_ref": raw and {"stream": raw.stream, "offset": raw.offset, "length": raw.length},
+        "raw_ref": raw
+        and {"try": raw.try_number, "stream": raw.stream, "offset": raw.offset, "length": raw.length},
     }
 
 

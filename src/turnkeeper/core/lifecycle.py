@@ -10,6 +10,7 @@ from typing import Any
 from turnkeeper.core import asking, gate, waiting
 from turnkeeper.core.change import AT_REST, Change, TurnReport, fail, intend, step
 from turnkeeper.core.errors import (
+    MEANING,
     Code,
     InteractionAnswered,
     InteractionStale,
@@ -132,7 +133,11 @@ def finish_turn(
             )
         case gate.Cancel():
             change = finish_ending(
-                run, now, output=_closing_words(run, report, now), usage=_add(run.usage, report.usage)
+                run,
+                now,
+                output=_closing_words(run, report, now),
+                usage=_add(run.usage, report.usage),
+                warnings=_all_warnings(run, report),
             )
     ended = replace(attempt, ended_at=now, evidence=report.evidence, verdict=report.verdict)
     return replace(change, attempt=ended)
@@ -162,7 +167,7 @@ def require_open(run: Run, interaction: Interaction | None) -> Interaction:
             answered_interaction_id=interaction.interaction_id,
             resolution_mode=interaction.answer.resolution_mode.value,
         )
-    if run.ending is not None:
+    if run.ending is not None and not run.state.is_terminal:
         raise RunEnding("the run is being ended and takes no more replies", **facts)
     if run.state is not State.WAITING_USER:
         raise RunNotWaiting(f"the run is {run.state.value}; it takes a reply only in waiting_user", **facts)
@@ -197,7 +202,7 @@ def cancel(run: Run, now: datetime, *, by: str) -> Change | None:
     ending = Ending(EndingWhy.CANCEL, by, now)
     if run.lease is not None:
         return intend(run, ending, now)
-    return finish_ending(replace(run, ending=ending), now)
+    return _cancel(run, ending, now)
 
 
 def finish_ending(run: Run, now: datetime, *, output: Sequence[Event] = (), **fields: Any) -> Change:
@@ -205,14 +210,20 @@ def finish_ending(run: Run, now: datetime, *, output: Sequence[Event] = (), **fi
     assert run.ending is not None
     if run.ending.why is EndingWhy.WAIT_TIMEOUT:
         return _wait_timeout(run, now)
-    reason = {"reason": run.ending.why.value, "by": run.ending.by}
+    return _cancel(run, run.ending, now, output=output, **fields)
+
+
+def _cancel(
+    run: Run, ending: Ending, now: datetime, *, output: Sequence[Event] = (), **fields: Any
+) -> Change:
+    reason = {"reason": ending.why.value, "by": ending.by}
     return step(
         run,
         Trigger.RUN_CANCELED,
         now,
         cause=output,
         effect=[Event(Type.CANCELED, reason, now, run.attempt_number)],
-        ending=run.ending,
+        ending=ending,
         finished_at=now,
         **AT_REST,
         **fields,
@@ -221,6 +232,8 @@ def finish_ending(run: Run, now: datetime, *, output: Sequence[Event] = (), **fi
 
 def lose_process(run: Run, now: datetime) -> Change:
     """The resident process of a waiting run is gone. A session that can be loaded keeps the question open."""
+    if run.ending is not None:
+        return finish_ending(run, now)
     if run.handle is not None and run.handle.loadable:
         recovery = Recovery(Trigger.PRESERVE_WAITING, now)
         return step(run, Trigger.PRESERVE_WAITING, now, lease=None, recovery=recovery)
@@ -237,23 +250,29 @@ def interrupt_turn(
     *,
     process_started: bool,
     counts: bool = True,
+    attempt: Attempt | None = None,
     output: Sequence[Event] = (),
     handle: Handle | None = None,
 ) -> Change:
     """The service stopped under a running turn. `counts` is False when it stopped on purpose."""
+    if run.ending is not None:
+        return finish_ending(run, now, output=output)
+    cut_off = attempt and replace(attempt, ended_at=now, verdict={"verdict": "interrupted"})
     handle = handle or run.handle
     interruptions = run.interruptions + (1 if counts else 0)
     resumable = handle is not None and handle.loadable
     allowed = run.job.on_interrupted is OnInterrupted.RESUME and interruptions <= MAX_INTERRUPTIONS
     if not allowed or (process_started and not resumable):
         failure = Failure(Code.RUN_INTERRUPTED, _why_not_resumed(run, interruptions))
-        return reconcile_failed(run, failure, now, output=output)
+        return replace(reconcile_failed(run, failure, now, output=output), attempt=cut_off)
     warnings, cause = run.warnings, list(output)
-    if not process_started:
+    # An earlier try of this attempt may have reached the engine; then its session goes on, it does not start anew.
+    goes_on = process_started or run.next_turn is NextTurn.CONTINUE
+    if not goes_on:
         message = f"turn {run.attempt_number} was cut off before its process started; it starts anew"
         warnings = (*warnings, RunWarning(Warn.TURN_RESTARTED, message))
         cause.append(warning(Warn.TURN_RESTARTED, message, now=now, attempt=run.attempt_number))
-    return step(
+    change = step(
         run,
         Trigger.RESUME_TURN,
         now,
@@ -262,10 +281,11 @@ def interrupt_turn(
         handle=handle,
         interruptions=interruptions,
         warnings=warnings,
-        next_turn=NextTurn.CONTINUE if process_started else NextTurn.RESTART,
+        next_turn=NextTurn.CONTINUE if goes_on else NextTurn.RESTART,
         recovery=Recovery(Trigger.RESUME_TURN, now),
         enqueue=True,
     )
+    return replace(change, attempt=cut_off)
 
 
 def reconcile_failed(run: Run, failure: Failure, now: datetime, *, output: Sequence[Event] = ()) -> Change:
@@ -280,6 +300,9 @@ def reconcile_failed(run: Run, failure: Failure, now: datetime, *, output: Seque
 
 
 def _succeed(run: Run, verdict: gate.Succeed, report: TurnReport, now: datetime) -> Change:
+    if verdict.warning is not None:
+        told = RunWarning(verdict.warning, MEANING[verdict.warning])
+        report = replace(report, warnings=(*report.warnings, told))
     warnings = _all_warnings(run, report)
     data = {
         "state": State.SUCCEEDED.value,

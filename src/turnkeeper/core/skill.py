@@ -38,6 +38,8 @@ class Skill:
     output_schema: Mapping[str, Any] | None = None
     artifacts: tuple[ArtifactRule, ...] = ()
     prompts: Mapping[str, str] = field(default_factory=dict)
+    timeouts: Mapping[str, float] = field(default_factory=dict)
+    """The skill's own limits: they replace the operator's, and a job's replace them."""
     warnings: tuple[RunWarning, ...] = ()
 
     def effective_engines(self, known: Collection[str]) -> tuple[str, ...]:
@@ -51,8 +53,9 @@ class Skill:
                 f"it runs in {', '.join(self.execution_modes)}: set execution_mode"
             )
 
-    def require_engine(self, engine: str, known: Collection[str]) -> None:
-        allowed = self.effective_engines(known)
+    def require_engine(self, engine: str) -> None:
+        """By the skill's own word alone; whether there is such an engine is another question."""
+        allowed = self.effective_engines((*self.engines, engine))
         if engine not in allowed:
             raise EngineUnsupported(
                 f"skill {self.id!r} does not run on {engine!r}; it runs on {', '.join(allowed) or 'no engine'}"

@@ -75,11 +75,16 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
+class Echo:
+    """The user's words, repeated by the engine: they end a message and prove nothing."""
+
+
+@dataclass(frozen=True, slots=True)
 class Ignored:
     """Understood, and of no interest to anybody."""
 
 
-TurnEvent = SessionOpened | TextDelta | Text | Reasoning | ToolCall | Usage | Notice | Ended | Ignored
+TurnEvent = SessionOpened | TextDelta | Text | Reasoning | ToolCall | Usage | Notice | Echo | Ended | Ignored
 
 
 @dataclass(slots=True)
@@ -101,8 +106,9 @@ class _Message:
 class Transcript:
     """Assembles one turn: messages for the verdict, FCMP events for the log. Holds no bytes, does no I/O."""
 
-    def __init__(self, attempt: int, handle: Handle | None = None) -> None:
+    def __init__(self, attempt: int, try_number: int = 1, handle: Handle | None = None) -> None:
         self.attempt = attempt
+        self._try_number = try_number
         self.messages: list[str] = []
         self.handle = handle
         self.usage: dict[str, int] = {}
@@ -136,6 +142,8 @@ class Transcript:
                 return []
             case Ignored():
                 return []
+            case Echo():
+                return self.close(now)
             case Notice(code, message):
                 return self._warn_once(code, message, now)
             case Usage(tokens):
@@ -143,7 +151,7 @@ class Transcript:
                 self.usage = {**self.usage, **tokens}
                 return []
             case Reasoning(text):
-                return [*self.close(now), Event(Type.REASONING, {"text": text}, now, self.attempt, ref)]
+                return [Event(Type.REASONING, {"text": text}, now, self.attempt, ref)]
             case ToolCall():
                 return [*self.close(now), self._tool(said, now, ref)]
             case Ended():
@@ -158,8 +166,12 @@ class Transcript:
             return []
         text = "".join(message.parts)
         self.messages.append(text)
-        data = {"message_id": f"{self.attempt}.{message.number}", "text": text}
+        data = {"message_id": self._id(message), "text": text}
         return [Event(Type.MESSAGE_FINAL, data, now, self.attempt, message.ref)]
+
+    def _id(self, message: _Message) -> str:
+        """Ours, and never given twice in a run: a try that was cut off had its own."""
+        return f"{self.attempt}.{self._try_number}.{message.number}"
 
     def _begin(self, engine_id: str | None, ref: RawRef | None) -> _Message:
         self._count += 1
@@ -176,7 +188,7 @@ class Transcript:
             message = self._begin(said.message_id, ref)
         if not message.add(said.text):
             events += self._warn_once(Warn.MESSAGE_TRUNCATED, "an assistant message is too long", now)
-        data = {"message_id": f"{self.attempt}.{message.number}", "text": said.text}
+        data = {"message_id": self._id(message), "text": said.text}
         return [*events, Event(Type.MESSAGE_DELTA, data, now, self.attempt, ref)]
 
     def _whole(self, said: Text, now: datetime, ref: RawRef | None) -> list[Event]:
@@ -186,7 +198,7 @@ class Transcript:
             events: list[Event] = []
         else:
             events = self.close(now)
-            if said.message_id is None and self.messages and said.text == self.messages[-1]:
+            if said.message_id is None and self.messages and said.text[:MAX_MESSAGE] == self.messages[-1]:
                 return events  # a result that repeats the last message is not a second one
             message = self._begin(said.message_id, ref)
         if not message.add(said.text):

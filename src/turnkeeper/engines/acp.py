@@ -14,6 +14,7 @@ import msgspec
 from turnkeeper.core.errors import Code
 from turnkeeper.core.run import Failure, Handle
 from turnkeeper.core.turn import (
+    Echo,
     Ended,
     Ignored,
     Reasoning,
@@ -153,6 +154,8 @@ class AcpDialect:
                 return [Reasoning(text)]
             case {"sessionUpdate": "tool_call" | "tool_call_update", "toolCallId": str(call)}:
                 return self._tool(call, update)
+            case {"sessionUpdate": "user_message_chunk"}:
+                return [Echo()]
             case _:
                 return [Ignored()]
 

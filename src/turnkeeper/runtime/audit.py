@@ -50,7 +50,7 @@ def _replay(stage: Stage, run: Run, attempt: Attempt, stdout: Path, how: judging
         plan = replace(plan, session=None)
     dialect = stage.engine(run.job.engine).dialect(plan)
     dialect.begin("")
-    transcript = Transcript(attempt.attempt_number)
+    transcript = Transcript(attempt.attempt_number, attempt.try_number)
     for line in _lines(stdout):
         heard = dialect.hear(line)
         for event in heard.events if heard else ():

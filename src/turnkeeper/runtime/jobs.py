@@ -220,14 +220,14 @@ class Jobs:
             model=request.model,
             input=_validated("input", skill.input_schema, request.input),
             parameter={**parameter, **own},
-            timeouts=replace(self._policy.timeouts, **request.timeouts),
+            timeouts=replace(self._policy.timeouts, **{**skill.timeouts, **request.timeouts}),
             on_interrupted=request.on_interrupted,
             max_attempt=skill.max_attempt,
         )
 
     def _engine(self, request: JobRequest, skill: Skill) -> Engine:
         name = request.engine or self._policy.default_engine or self._first_ready(skill)
-        skill.require_engine(name, self._engines)
+        skill.require_engine(name)
         engine = self._engines.get(name)
         if engine is None:
             raise EngineNotFound(f"there is no engine {name!r} here; there are: {', '.join(self._engines)}")
@@ -256,7 +256,8 @@ def new_run_id(now: datetime) -> str:
 
 
 def is_settled(run: Run) -> bool:
-    return run.state.is_terminal or run.pending_interaction_id is not None
+    """It waits for a person or has ended; one that is being ended does neither yet."""
+    return run.state.is_terminal or (run.pending_interaction_id is not None and run.ending is None)
 
 
 def reply_text(response: object) -> str:

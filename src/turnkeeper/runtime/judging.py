@@ -79,8 +79,9 @@ def report(
     question, asked = asking.question(transcript.messages, load_yaml)
     if isinstance(judged.verdict, gate.Wait):
         warnings += asked
-    if isinstance(judged.verdict, gate.Succeed):
-        warnings += _about_success(judged.verdict, judged.finding)
+    claim = judged.finding.claim
+    if isinstance(judged.verdict, gate.Succeed) and claim.marker and not claim.marker_in_last:
+        warnings.append(RunWarning(Warn.MARKER_BEFORE_LAST_MESSAGE, "more was said after the done marker"))
     return TurnReport(
         output=output,
         handle=transcript.handle,
@@ -159,21 +160,6 @@ def _explain(failure: Failure, finding: Finding) -> Failure:
     if failure.code is not Code.OUTPUT_INVALID or not finding.errors:
         return failure
     return Failure(failure.code, f"{failure.message}: {'; '.join(finding.errors[:20])}")
-
-
-def _about_success(verdict: gate.Succeed, finding: Finding) -> list[RunWarning]:
-    warnings = []
-    if verdict.warning is Warn.INTERACTIVE_COMPLETED_WITHOUT_DONE_MARKER:
-        warnings.append(
-            RunWarning(verdict.warning, "the output passed the schema, but the done marker was missing")
-        )
-    elif verdict.warning is not None:
-        warnings.append(
-            RunWarning(verdict.warning, "marker and valid output were there before the engine failed")
-        )
-    if finding.claim.marker and not finding.claim.marker_in_last:
-        warnings.append(RunWarning(Warn.MARKER_BEFORE_LAST_MESSAGE, "more was said after the done marker"))
-    return warnings
 
 
 def _said(transcript: Transcript, how: HowEnded) -> str:

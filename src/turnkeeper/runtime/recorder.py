@@ -57,6 +57,9 @@ class Recorder:
         self._handle = handle
         self._schedule()
 
+    def ref(self, stream: str, line: Line) -> RawRef:
+        return RawRef(self._output.try_number, stream, line.offset, line.length)
+
     def add(self, events: Iterable[Event]) -> None:
         for event in events:
             if event.type is Type.MESSAGE_DELTA and self._size > PENDING_MAX:
@@ -76,7 +79,7 @@ class Recorder:
             return False
         text = plain(line.data)[: self._raw_left]
         self._raw_left -= len(text) + 1
-        ref = RawRef(stream, line.offset, line.length)
+        ref = self.ref(stream, line)
         attempt = self._output.attempt_number
         self.add([Event(RAW_TYPES[stream], {"text": text}, now, attempt, ref)])
         return True

@@ -9,6 +9,7 @@ from turnkeeper.core import lifecycle
 from turnkeeper.core.change import Change
 from turnkeeper.core.errors import Code
 from turnkeeper.core.run import Failure, Run
+from turnkeeper.core.statechart import State
 from turnkeeper.engines import census
 from turnkeeper.runtime.clock import Clock
 from turnkeeper.runtime.dispatch import Dispatcher, Ticket
@@ -31,7 +32,7 @@ class Recovery:
     async def recover(self, step_sec: float) -> None:
         await self._end_leftovers(step_sec)
         for run in await self._store.owned():
-            change = self._settle(run)
+            change = await self._settle(run)
             log.info("run=%s recovered from %s: %s", run.id, run.state.value, change.trigger)
             await self._store.commit(change)
         for run in await self._store.broken_waiting(self._engines):
@@ -52,13 +53,14 @@ class Recovery:
         for found in await census.end_all(self._store.data_id, step_sec=step_sec):
             log.error("process %d (%s) of %s does not die", found.pid, found.command, found.mark)
 
-    def _settle(self, run: Run) -> Change:
+    async def _settle(self, run: Run) -> Change:
         now = self._clock()
-        if run.ending is not None:
+        if run.state is not State.RUNNING:
             return lifecycle.finish_ending(run, now)
         # The raw log is made right before the process is: no file, no process.
         raw = self._stage.folder(run.id).raw(run.attempt_number, run.try_number, "stdout")
-        return lifecycle.interrupt_turn(run, now, process_started=raw.exists())
+        *_, attempt = await self._store.attempts(run.id)
+        return lifecycle.interrupt_turn(run, now, process_started=raw.exists(), attempt=attempt)
 
     def _why_broken(self, run: Run) -> Failure:
         if run.job.engine not in self._engines:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from turnkeeper.core.errors import Code, Warn
-from turnkeeper.core.fcmp import RawRef
 from turnkeeper.core.gate import ExitKind
 from turnkeeper.core.run import Born, Failure, RunWarning, Timeouts
 from turnkeeper.core.turn import Notice, SessionOpened, Transcript
@@ -116,7 +115,7 @@ class Turn:
             return
         if heard.answer:
             self._session.process.write(heard.answer)
-        ref = RawRef(stream, line.offset, line.length)
+        ref = self._recorder.ref(stream, line)
         for event in heard.events:
             self._recorder.add(self.transcript.take(event, now, ref))
             if isinstance(event, SessionOpened):

@@ -148,7 +148,7 @@ class Worker:
             return started, change.attempt
 
     async def _take_turn(self, owner: Owner, run: Run, attempt: Attempt) -> Run:
-        transcript = Transcript(run.attempt_number, run.handle)
+        transcript = Transcript(run.attempt_number, run.try_number, run.handle)
         recorder = Recorder(self._store, _output(run, owner), lambda: owner.interrupt(Interrupt.LOST))
         skill: Skill | None = None
         warnings: list[RunWarning] = []
@@ -212,7 +212,13 @@ class Worker:
             now = self._clock()
             if was_stopped and run.ending is None:
                 return lifecycle.interrupt_turn(
-                    run, now, process_started=True, counts=False, output=rest, handle=transcript.handle
+                    run,
+                    now,
+                    process_started=True,
+                    counts=False,
+                    attempt=attempt,
+                    output=rest,
+                    handle=transcript.handle,
                 )
             judged = judging.judge(run, skill, transcript, replace(how, canceled=run.ending is not None))
             if not (isinstance(judged.verdict, gate.Wait) and run.is_sticky):
@@ -251,9 +257,7 @@ class Worker:
         """The resident process is gone: end the run if it was told to, else say what became of it."""
 
         async def decide(run: Run) -> Change | None:
-            if run.ending is not None:
-                return lifecycle.finish_ending(run, self._clock())
-            if run.state is State.WAITING_USER:
+            if run.state is State.WAITING_USER or run.ending is not None:
                 return lifecycle.lose_process(run, self._clock())
             return None  # a reply came in the same moment; the next turn loads the session
 

@@ -22,6 +22,7 @@ STATUS: dict[Code, int] = {
     Code.HOST_NOT_ALLOWED: 403,
     Code.ORIGIN_NOT_ALLOWED: 403,
     Code.SKILL_NOT_FOUND: 404,
+    Code.ENGINE_NOT_FOUND: 404,
     Code.RUN_NOT_FOUND: 404,
     Code.FILE_NOT_FOUND: 404,
     Code.NOT_FOUND: 404,
