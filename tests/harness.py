@@ -17,6 +17,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -197,7 +198,7 @@ def assert_log(events: list[Json], run: Json) -> None:
     assert events[0]["type"] == "conversation.started"
     ends = [event["seq"] for event in events if event["type"] in TERMINAL]
     changes = [event["data"] for event in events if event["type"] == "conversation.state.changed"]
-    assert all(change["from"] == before["to"] for before, change in zip(changes, changes[1:], strict=False))
+    assert all(change["from"] == before["to"] for before, change in pairwise(changes))
     state = changes[-1]["to"] if changes else "queued"
     if run["status"] in ("succeeded", "failed", "canceled"):
         assert ends == [len(events)]
@@ -236,7 +237,7 @@ class Daemon:
     def __init__(self, data_dir: Path, **env: str) -> None:
         self.data_dir = data_dir
         self._env = env
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self.client: Client
 
     def start(self) -> None:
@@ -245,21 +246,20 @@ class Daemon:
         command = [sys.executable, "-m", "turnkeeper", "serve", "--port", "0"]
         command += ["--data-dir", str(self.data_dir), "--skills-dir", str(SKILLS)]
         with (self.data_dir.parent / "service.log").open("a") as log:
-            self._process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=log, text=True)
+            self._process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=log)
         self.client = Client(self._url())
 
     def _url(self) -> str:
         assert self._process is not None
         assert self._process.stdout is not None
+        said, pipe = b"", self._process.stdout.fileno()
         deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline:
-            ready, _, _ = select.select([self._process.stdout], [], [], deadline - time.monotonic())
-            line = self._process.stdout.readline() if ready else ""
-            found = re.search(r"http://127\.0\.0\.1:\d+", line)
-            if found:
-                return found[0]
-            assert line, f"the service did not start: {(self.data_dir.parent / 'service.log').read_text()}"
-        raise AssertionError("the service did not say its address")
+        while not (found := re.search(rb"ready at (http://127\.0\.0\.1:\d+)\n", said)):
+            ready, _, _ = select.select([pipe], [], [], max(0, deadline - time.monotonic()))
+            part = os.read(pipe, 4096) if ready else b""
+            assert part, f"the service did not start: {(self.data_dir.parent / 'service.log').read_text()}"
+            said += part
+        return found[1].decode()
 
     @property
     def pid(self) -> int:

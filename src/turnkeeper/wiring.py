@@ -21,7 +21,7 @@ from turnkeeper.engines.registry import engines
 from turnkeeper.runtime.clock import Clock, utc_now
 from turnkeeper.runtime.dispatch import Capacity
 from turnkeeper.runtime.house import House, Parts
-from turnkeeper.runtime.jobs import Policy
+from turnkeeper.runtime.intake import Policy
 from turnkeeper.settings import Settings
 from turnkeeper.skills.package import Shelf
 from turnkeeper.store.sqlite import SqliteStore
@@ -31,6 +31,7 @@ from turnkeeper.web.guard import Guard
 log = logging.getLogger(__name__)
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+BACKLOG = 2048
 GRACE_SEC = 5
 """How long open connections may take to finish at a stop."""
 
@@ -64,16 +65,21 @@ async def running(settings: Settings, *, clock: Clock = utc_now) -> AsyncIterato
 async def _serving(config: uvicorn.Config, listener: socket.socket) -> AsyncIterator[None]:
     server = _Server(config)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
+    up = asyncio.create_task(server.is_up.wait())
     try:
-        await server.is_up.wait()
+        await asyncio.wait([serving, up], return_when=asyncio.FIRST_COMPLETED)
+        if serving.done():
+            serving.result()
         yield
     finally:
+        up.cancel()
         server.stop.set()
         await asyncio.wait([serving])
 
 
 async def serve(settings: Settings, announce: Callable[[Service], None]) -> None:
-    """Until SIGINT or SIGTERM; a second one does not wait for open connections."""
+    """Until SIGINT or SIGTERM."""
+    os.umask(0o077)  # whatever we write is nobody else's to read
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -136,6 +142,7 @@ def _listen(settings: Settings) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((settings.host, settings.port))
+        listener.listen(BACKLOG)
     except OSError as error:
         listener.close()
         raise SettingsInvalid(

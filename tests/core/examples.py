@@ -8,6 +8,7 @@ from typing import Any
 
 from turnkeeper.core import lifecycle
 from turnkeeper.core.change import Change, TurnReport
+from turnkeeper.core.contract import Contract
 from turnkeeper.core.errors import Code
 from turnkeeper.core.fcmp import Event, Type
 from turnkeeper.core.gate import Verdict, Wait
@@ -24,6 +25,8 @@ from turnkeeper.core.run import (
     RunWarning,
 )
 from turnkeeper.core.waiting import ProfileKind
+
+CONTRACT = Contract(name="greet", is_plain=True)
 
 NOW = datetime(2030, 5, 17, 12, 0, tzinfo=UTC)
 
@@ -46,7 +49,15 @@ def later(seconds: float) -> datetime:
 def a_job(kind: ProfileKind = RESUMABLE, *, strict: bool = True, **other: Any) -> Job:
     settled: dict[str, Any] = {"mode": Mode.INTERACTIVE, "session_timeout_sec": 60.0} | other
     profile = Profile(kind, "chosen by the test")
-    return Job(skill_id="greet", skill_version="1", engine="demo", strict=strict, profile=profile, **settled)
+    return Job(
+        skill_id="greet",
+        skill_version="1",
+        contract=CONTRACT,
+        engine="demo",
+        strict=strict,
+        profile=profile,
+        **settled,
+    )
 
 
 def a_report(**other: Any) -> TurnReport:

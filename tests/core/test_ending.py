@@ -14,6 +14,7 @@ from tests.core.examples import (
     TIED,
     a_job,
     asked,
+    attempt_of,
     finish,
     later,
     moved,
@@ -23,7 +24,7 @@ from tests.core.examples import (
     story,
 )
 from turnkeeper.core import lifecycle
-from turnkeeper.core.change import Change
+from turnkeeper.core.change import Change, TurnReport
 from turnkeeper.core.errors import Code
 from turnkeeper.core.gate import Wait
 from turnkeeper.core.run import Ending, EndingWhy, Failure, Handle, NextTurn, OnInterrupted, Recovery, Run
@@ -31,7 +32,8 @@ from turnkeeper.core.statechart import State, Trigger
 
 
 def interrupt(run: Run, *, process_started: bool = True, **more: Any) -> Change:
-    return lifecycle.interrupt_turn(run, later(5), process_started=process_started, **more)
+    said = TurnReport(output=more.pop("output", ()), handle=more.pop("handle", None))
+    return lifecycle.interrupt_turn(run, later(5), process_started=process_started, report=said, **more)
 
 
 @pytest.mark.failure("H12")
@@ -111,6 +113,14 @@ def test_interrupted_turn_continues_its_session() -> None:
     }
     assert change.enqueue
     assert story(change) == ["assistant.message.final", "running -> queued: restart.resume_turn"]
+
+
+@pytest.mark.parametrize("handle", [LOADABLE, None], ids=["goes on", "fails"])
+def test_try_that_was_cut_off_is_closed(handle: Handle | None) -> None:
+    run = running(handle=handle)
+    change = interrupt(run, attempt=attempt_of(run))
+    assert change.attempt is not None
+    assert (change.attempt.ended_at, change.attempt.verdict) == (later(5), {"verdict": "interrupted"})
 
 
 def test_handle_that_came_with_the_interrupted_turn_counts() -> None:

@@ -100,6 +100,8 @@ def test_second_reply_is_told_that_it_lost() -> None:
             "pending_interaction_id": None,
             "answered_interaction_id": 1,
             "resolution_mode": "user_reply",
+            "answered_by": "ann",
+            "accepted_at": "2030-05-17T12:00:00.000000Z",
         },
     )
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.examples import LOADABLE, NOW
+from tests.core.examples import LOADABLE, NOW, TIED
 from turnkeeper.core.errors import Code
 from turnkeeper.core.fcmp import Event, RawRef, Type
 from turnkeeper.core.gate import Terminal
 from turnkeeper.core.run import Failure
 from turnkeeper.core.turn import (
     MAX_MESSAGE,
+    MAX_TOOL_TEXT,
+    Echo,
     Ended,
-    Ignored,
-    Notice,
     Reasoning,
+    Remark,
     SessionOpened,
     Text,
     TextDelta,
@@ -73,9 +74,8 @@ def test_tool_call_ends_a_message() -> None:
     "between",
     [
         Usage({"input_tokens": 1}),
-        Ignored(),
         SessionOpened(LOADABLE),
-        Notice("SLOW", "slow"),
+        Remark("SLOW", "slow"),
         Reasoning("hm"),
     ],
 )
@@ -83,6 +83,13 @@ def test_only_tool_result_and_user_end_a_message(between: TurnEvent) -> None:
     assert messages(TextDelta('{"__SKILL_DO'), between, TextDelta('NE__": true}'), Ended()) == [
         '{"__SKILL_DONE__": true}'
     ]
+
+
+@pytest.mark.failure("C01")
+def test_users_words_end_a_message_and_are_none() -> None:
+    transcript, events = hear(TextDelta("I see."), Echo(), TextDelta("And "), TextDelta("on."), Ended())
+    assert transcript.messages == ["I see.", "And on."]
+    assert [event.type for event in events].count(Type.MESSAGE_FINAL) == 2
 
 
 def test_another_message_id_begins_another_message() -> None:
@@ -134,7 +141,7 @@ def test_nothing_counts_after_the_closing_event() -> None:
         TOOL,
         Usage({"input_tokens": 9}),
         SessionOpened(LOADABLE),
-        Notice("LATE", "late"),
+        Remark("LATE", "late"),
         Ended(Failure(Code.ENGINE_FAILED, "late")),
     )
     assert transcript.messages == ["Shall I?"]
@@ -149,7 +156,7 @@ def test_reasoning_and_tools_never_become_messages() -> None:
     transcript, events = hear(
         Reasoning('I could say "__SKILL_DONE__": true'),
         ToolCall("call-1", "shell", "completed", input={"cmd": forged}, output=forged),
-        Notice("ODD", forged),
+        Remark("ODD", forged),
         Ended(),
     )
     assert transcript.messages == []
@@ -180,6 +187,23 @@ def test_repeated_result_is_known_even_if_it_is_too_long() -> None:
     assert [len(message) for message in messages(TextDelta(long), Text(long), Ended())] == [MAX_MESSAGE]
 
 
+def test_long_tool_text_is_cut_in_the_log() -> None:
+    long, lines = "x" * (MAX_TOOL_TEXT + 1), ["y" * MAX_TOOL_TEXT]
+    _, events = hear(
+        ToolCall("call-1", "read", "completed", input=lines, output=long), ToolCall("2", "ls", "failed")
+    )
+    shown = events[0].data
+    assert (len(shown["input"]), len(shown["output"])) == (MAX_TOOL_TEXT, MAX_TOOL_TEXT)
+    assert (shown["input_truncated"], shown["output_truncated"]) == (True, True)
+    assert events[1].data == {"call_id": "2", "name": "ls", "status": "failed"}
+
+
+def test_engine_that_repeats_itself_warns_once() -> None:
+    transcript, events = hear(Remark("SLOW", "slow"), Remark("SLOW", "still slow"), Remark("ODD", "odd"))
+    assert [warning.code for warning in transcript.warnings] == ["SLOW", "ODD"]
+    assert [event.data["message"] for event in events] == ["slow", "odd"]
+
+
 @pytest.mark.failure("M09")
 def test_later_usage_replaces_what_it_counts_again() -> None:
     transcript, events = hear(
@@ -192,9 +216,14 @@ def test_later_usage_replaces_what_it_counts_again() -> None:
 
 
 @pytest.mark.failure("M10")
-def test_last_session_id_is_the_handle() -> None:
-    transcript, _ = hear(SessionOpened(LOADABLE))
-    assert transcript.handle == LOADABLE
+def test_last_session_named_is_the_handle() -> None:
+    assert hear(SessionOpened(TIED), SessionOpened(LOADABLE))[0].handle == LOADABLE
+    assert Transcript(attempt=2, handle=LOADABLE).handle == LOADABLE
+
+
+def test_message_ids_differ_between_tries() -> None:
+    first, second = (Transcript(attempt=2, try_number=number).take(Text("Hello."), NOW) for number in (1, 2))
+    assert [event.data["message_id"] for event in first + second] == ["2.1.1", "2.2.1"]
 
 
 @pytest.mark.parametrize(

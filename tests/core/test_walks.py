@@ -22,7 +22,7 @@ from tests.core.examples import (
     later,
 )
 from turnkeeper.core import fcmp, lifecycle
-from turnkeeper.core.change import Change
+from turnkeeper.core.change import Change, TurnReport
 from turnkeeper.core.errors import TurnkeeperError
 from turnkeeper.core.fcmp import Event, Type
 from turnkeeper.core.gate import Cancel, Fail, Succeed, Verdict, Wait
@@ -102,7 +102,12 @@ def interrupt(house: Ledger, data: st.DataObject) -> None:
     started, counts, handle = data.draw(st.booleans()), data.draw(st.booleans()), data.draw(handles)
     house.commit(
         lifecycle.interrupt_turn(
-            house.run, NOW, process_started=started, counts=counts, output=[SAID], handle=handle
+            house.run,
+            NOW,
+            process_started=started,
+            counts=counts,
+            attempt=house.attempts[house.run.attempt_number, house.run.try_number],
+            report=TurnReport(output=[SAID], handle=handle),
         )
     )
 
@@ -181,6 +186,8 @@ def check_fields(house: Ledger) -> None:
     if run.state is State.WAITING_USER:
         assert house.pending is not None
         assert house.pending.answer is None
+    open_tries = [key for key, attempt in house.attempts.items() if attempt.ended_at is None]
+    assert run.ending is not None or len(open_tries) == (run.state is State.RUNNING)
     if run.state is State.RUNNING:
         assert run.lease is not None
         assert (run.attempt_number, run.try_number) == max(house.attempts)

@@ -7,6 +7,7 @@ from typing import Any
 
 from turnkeeper.core import gate, lifecycle
 from turnkeeper.core.change import Change, TurnReport
+from turnkeeper.core.contract import ArtifactRule, Contract
 from turnkeeper.core.errors import Code
 from turnkeeper.core.fcmp import Event, RawRef, Type
 from turnkeeper.core.run import (
@@ -32,7 +33,15 @@ from turnkeeper.core.run import (
 )
 from turnkeeper.core.statechart import State, Trigger
 from turnkeeper.core.waiting import ProfileKind
-from turnkeeper.store.base import LogEntry, Output, Store
+from turnkeeper.store.base import Batch, LogEntry, Store
+
+CONTRACT = Contract(
+    name="greet",
+    is_plain=False,
+    output_schema={"type": "object"},
+    artifacts=(ArtifactRule(role="report", pattern="*.md", mime="text/markdown", required=True),),
+    prompt="Begin.",
+)
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 LEASE = "lease-1"
@@ -52,6 +61,7 @@ def later(seconds: float) -> datetime:
 
 def job(kind: ProfileKind = ProfileKind.RESUMABLE, **fields: Any) -> Job:
     base = Job(
+        contract=CONTRACT,
         skill_id="paint",
         skill_version="1.0.0",
         engine="demo",
@@ -105,8 +115,8 @@ def delta(text: str, attempt: int = 1) -> Event:
     return Event(Type.MESSAGE_DELTA, {"message_id": "1.1", "text": text}, later(1.5), attempt)
 
 
-def output(run: Run, *texts: str, **fields: Any) -> Output:
-    said = Output(
+def output(run: Run, *texts: str, **fields: Any) -> Batch:
+    said = Batch(
         run_id=run.id,
         lease=run.lease or LEASE,
         engine=run.job.engine,
@@ -159,6 +169,7 @@ async def memory_of(store: Store, run_id: str) -> Memory:
 
 
 FULL_JOB = Job(
+    contract=CONTRACT,
     skill_id="paint",
     skill_version="2.1.0",
     engine="demo",

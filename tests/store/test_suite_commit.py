@@ -24,7 +24,7 @@ from tests.store.sample import (
     waiting,
 )
 from turnkeeper.core import gate, lifecycle
-from turnkeeper.core.change import Change
+from turnkeeper.core.change import Change, TurnReport
 from turnkeeper.core.fcmp import Event, Type
 from turnkeeper.core.run import Handle, Idempotency, Run
 from turnkeeper.core.statechart import State
@@ -154,7 +154,7 @@ async def test_a_change_does_not_take_back_a_handle_that_came_with_output(store:
 async def test_a_change_can_bring_a_handle(store: Store) -> None:
     run = await place(store, bare(State.RUNNING, lease=LEASE, handle=Handle("session-1", loadable=True)))
     new = Handle("session-2", loadable=True)
-    stop = lifecycle.interrupt_turn(run, later(1), process_started=True, handle=new)
+    stop = lifecycle.interrupt_turn(run, later(1), process_started=True, report=TurnReport(handle=new))
     assert (await store.commit(stop)).handle == new
     assert (await store.queued())[0].handle == new
 

@@ -26,6 +26,7 @@ from tests.store.sample import (
     running,
 )
 from turnkeeper.core.change import Change
+from turnkeeper.core.contract import ArtifactRule, Contract
 from turnkeeper.core.run import (
     Answer,
     Attempt,
@@ -56,10 +57,19 @@ JSON = st.recursive(
 )
 OBJECTS = st.dictionaries(TEXT, JSON, max_size=3)
 
+CONTRACTS = st.builds(
+    Contract,
+    name=TEXT,
+    is_plain=...,
+    output_schema=st.none() | OBJECTS,
+    artifacts=st.lists(st.builds(ArtifactRule, role=TEXT, pattern=TEXT), max_size=2).map(tuple),
+    prompt=st.none() | TEXT,
+)
 JOBS = st.builds(
     Job,
     skill_id=PLAIN,
     skill_version=TEXT,
+    contract=CONTRACTS,
     engine=PLAIN,
     mode=...,
     strict=...,

@@ -14,7 +14,7 @@ from turnkeeper.core.run import Interaction, Question, RunWarning
 
 BASELINE_PROMPT = "The agent is waiting for you. Please reply with what it should do next."
 ALIASES = {"single_select": "choose_one"}
-MAX_BLOCK = 64_000
+MAX_BLOCK = 8_000
 LARGEST_INT = 2**63
 
 

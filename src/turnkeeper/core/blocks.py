@@ -33,7 +33,7 @@ def fences(text: str) -> Iterator[Block]:
     """Fenced blocks that are closed by a line of the same mark."""
     opened: tuple[str, str, int, int] | None = None
     position = 0
-    for line in text.splitlines(keepends=True):
+    for line in re.findall(r"[^\n]*\n|[^\n]+", text):  # splitlines() would also split at U+2028 in a string
         start, position = position, position + len(line)
         if line[0] not in " \t`~":
             continue
@@ -43,7 +43,7 @@ def fences(text: str) -> Iterator[Block]:
         if opened is None:
             opened = found["mark"], found["tag"].lower(), start, position
         elif line.strip() == opened[0]:
-            mark, tag, begin, body = opened
+            _, tag, begin, body = opened
             yield Block(tag, text[body:start], begin, start + len(line.rstrip()))
             opened = None
 
@@ -72,15 +72,17 @@ def without(text: str, blocks: list[Block]) -> str:
 
 def balanced_objects(text: str) -> list[str]:
     """The outermost `{…}` that are closed, in order. Braces inside their strings do not count."""
+    spans: list[tuple[int, int]] = []
     start = text.find("{")
     for _ in range(_RESTARTS):
         if start < 0:
             break
-        spans, lone = _scan(text, start)
-        if spans:
-            return [text[begin:end] for begin, end in spans]
+        found, lone = _scan(text, start)
+        spans += found
+        if found and found[-1][0] > lone:
+            break
         start = text.find("{", lone + 1)
-    return []
+    return [text[begin:end] for begin, end in spans]
 
 
 def _scan(text: str, start: int) -> tuple[list[tuple[int, int]], int]:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -48,14 +48,15 @@ class TurnReport:
     output: Sequence[Event] = ()
     """Events of the engine that were not appended yet."""
     handle: Handle | None = None
-    usage: Mapping[str, int]
+    usage: Mapping[str, int] = field(default_factory=dict)
     noted: Sequence[RunWarning] = ()
     """Warnings that stand in the log already."""
     warnings: Sequence[RunWarning] = ()
-    question: Question
+    question: Question | None = None
+    """What is asked, if the verdict is to wait."""
     result: Mapping[str, Any] | None = None
-    evidence: Mapping[str, Any]
-    verdict: Mapping[str, Any]
+    evidence: Mapping[str, Any] | None = None
+    verdict: Mapping[str, Any] | None = None
 
 
 AT_REST: dict[str, Any] = {"lease": None, "due_at": None, "pending_interaction_id": None, "held": None}

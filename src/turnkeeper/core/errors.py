@@ -19,6 +19,7 @@ class Code(StrEnum):
     INPUT_INVALID = "INPUT_INVALID"
     SKILL_NOT_FOUND = "SKILL_NOT_FOUND"
     SKILL_BROKEN = "SKILL_BROKEN"
+    SKILL_CHANGED = "SKILL_CHANGED"
     SKILL_EXECUTION_MODE_UNSUPPORTED = "SKILL_EXECUTION_MODE_UNSUPPORTED"
     SKILL_ENGINE_UNSUPPORTED = "SKILL_ENGINE_UNSUPPORTED"
     ENGINE_NOT_FOUND = "ENGINE_NOT_FOUND"
@@ -91,6 +92,7 @@ MEANING: dict[Code | Warn, str] = {
     Code.INPUT_INVALID: "Input or parameters do not fit the skill's schema; every error is listed by JSON pointer.",
     Code.SKILL_NOT_FOUND: "No skill of that id is installed.",
     Code.SKILL_BROKEN: "The skill's folder cannot be used as it is; every problem is listed.",
+    Code.SKILL_CHANGED: "The skill was replaced by another version while the run was queued; post the job again.",
     Code.SKILL_EXECUTION_MODE_UNSUPPORTED: "The skill's `execution_modes` do not include the requested mode.",
     Code.SKILL_ENGINE_UNSUPPORTED: "The skill does not run on that engine; the allowed ones are named.",
     Code.ENGINE_NOT_FOUND: "No engine of that name is known here.",
@@ -164,10 +166,6 @@ class TurnkeeperError(Exception):
 
 class InvalidRequest(TurnkeeperError):
     code = Code.INVALID_REQUEST
-
-
-class UnknownField(TurnkeeperError):
-    code = Code.UNKNOWN_FIELD
 
 
 class OptionConflict(TurnkeeperError):

@@ -28,7 +28,7 @@ _EMPTY_FENCE = re.compile(r"^[ \t]*```(?:json)?[ \t]*\r?\n\s*```[ \t]*$", re.MUL
 _ESCAPE = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _ESCAPED = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 MAX_TRIES = 100
-"""So many objects of one message are tried, from the last: a result stands at the end."""
+"""So many blocks of one message are tried, from the last: a result stands at the end."""
 MAX_DEPTH = 200
 """How deep a result may be nested; Python versions differ in what they can still write down."""
 
@@ -96,16 +96,17 @@ def _climb(text: str, *, balanced: bool) -> tuple[Ladder, dict[str, Any] | None]
     whole = _as_object(text)
     if whole is not None:
         return Ladder.WHOLE, whole
-    for block in reversed(list(blocks.fences(text))):
+    for block in reversed(list(blocks.fences(text))[-MAX_TRIES:]):
         fenced = _as_object(block.body) if block.tag in ("", "json") else None
         if fenced is not None:
             return Ladder.FENCED, fenced
     if balanced:
         # Without the marker an object in the middle of a sentence is an example, not a result.
-        for span in reversed(blocks.balanced_objects(text)[-MAX_TRIES:]):
-            found = _as_object(span)
-            if found is not None:
-                return Ladder.BALANCED, found
+        spans = blocks.balanced_objects(text)
+        holders = [span for span in spans[-MAX_TRIES:] if marker_in(span)]
+        found = _as_object((holders or spans)[-1]) if spans else None
+        if found is not None:
+            return Ladder.BALANCED, found
     return Ladder.NONE, None
 
 

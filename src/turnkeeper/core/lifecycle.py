@@ -25,7 +25,6 @@ from turnkeeper.core.run import (
     Ending,
     EndingWhy,
     Failure,
-    Handle,
     Idempotency,
     Interaction,
     Job,
@@ -39,6 +38,7 @@ from turnkeeper.core.run import (
 from turnkeeper.core.statechart import State, Trigger
 
 MAX_INTERRUPTIONS = 2
+NOTHING_SAID = TurnReport()
 PREVIEW = 200
 
 
@@ -166,6 +166,8 @@ def require_open(run: Run, interaction: Interaction | None) -> Interaction:
             **facts,
             answered_interaction_id=interaction.interaction_id,
             resolution_mode=interaction.answer.resolution_mode.value,
+            answered_by=interaction.answer.by,
+            accepted_at=instant(interaction.answer.at),
         )
     if run.ending is not None and not run.state.is_terminal:
         raise RunEnding("the run is being ended and takes no more replies", **facts)
@@ -209,7 +211,7 @@ def finish_ending(run: Run, now: datetime, *, output: Sequence[Event] = (), **fi
     """The terminal step of a run that was told to end, once nothing of it is alive."""
     assert run.ending is not None
     if run.ending.why is EndingWhy.WAIT_TIMEOUT:
-        return _wait_timeout(run, now)
+        return _wait_timeout(run, now, output=output, **fields)
     return _cancel(run, run.ending, now, output=output, **fields)
 
 
@@ -230,18 +232,22 @@ def _cancel(
     )
 
 
-def lose_process(run: Run, now: datetime) -> Change:
+def lose_process(run: Run, now: datetime, *, warnings: Sequence[RunWarning] = ()) -> Change:
     """The resident process of a waiting run is gone. A session that can be loaded keeps the question open."""
+    told = [warning(w.code, w.message, now=now, attempt=run.attempt_number) for w in warnings]
+    kept = (*run.warnings, *warnings)
     if run.ending is not None:
-        return finish_ending(run, now)
+        return finish_ending(run, now, output=told, warnings=kept)
     if run.handle is not None and run.handle.loadable:
         recovery = Recovery(Trigger.PRESERVE_WAITING, now)
-        return step(run, Trigger.PRESERVE_WAITING, now, lease=None, recovery=recovery)
+        return step(
+            run, Trigger.PRESERVE_WAITING, now, cause=told, lease=None, recovery=recovery, warnings=kept
+        )
     failure = Failure(
         Code.INTERACTION_PROCESS_LOST,
         "the resident engine process ended while the run was waiting for a reply",
     )
-    return fail(run, Trigger.PROCESS_LOST, failure, now)
+    return fail(run, Trigger.PROCESS_LOST, failure, now, cause=told, warnings=kept)
 
 
 def interrupt_turn(
@@ -251,52 +257,51 @@ def interrupt_turn(
     process_started: bool,
     counts: bool = True,
     attempt: Attempt | None = None,
-    output: Sequence[Event] = (),
-    handle: Handle | None = None,
+    report: TurnReport = NOTHING_SAID,
 ) -> Change:
     """The service stopped under a running turn. `counts` is False when it stopped on purpose."""
-    if run.ending is not None:
-        return finish_ending(run, now, output=output)
+    change = _interrupt(run, now, process_started=process_started, counts=counts, report=report)
     cut_off = attempt and replace(attempt, ended_at=now, verdict={"verdict": "interrupted"})
-    handle = handle or run.handle
+    return replace(change, attempt=cut_off)
+
+
+def _interrupt(run: Run, now: datetime, *, process_started: bool, counts: bool, report: TurnReport) -> Change:
+    if run.ending is not None:
+        return finish_ending(run, now, output=report.output)
+    handle = report.handle or run.handle
     interruptions = run.interruptions + (1 if counts else 0)
     resumable = handle is not None and handle.loadable
     allowed = run.job.on_interrupted is OnInterrupted.RESUME and interruptions <= MAX_INTERRUPTIONS
     if not allowed or (process_started and not resumable):
         failure = Failure(Code.RUN_INTERRUPTED, _why_not_resumed(run, interruptions))
-        return replace(reconcile_failed(run, failure, now, output=output), attempt=cut_off)
-    warnings, cause = run.warnings, list(output)
+        return reconcile_failed(run, failure, now, output=report.output)
     # An earlier try of this attempt may have reached the engine; then its session goes on, it does not start anew.
     goes_on = process_started or run.next_turn is NextTurn.CONTINUE
     if not goes_on:
         message = f"turn {run.attempt_number} was cut off before its process started; it starts anew"
-        warnings = (*warnings, RunWarning(Warn.TURN_RESTARTED, message))
-        cause.append(warning(Warn.TURN_RESTARTED, message, now=now, attempt=run.attempt_number))
-    change = step(
+        report = replace(report, warnings=(*report.warnings, RunWarning(Warn.TURN_RESTARTED, message)))
+    return step(
         run,
         Trigger.RESUME_TURN,
         now,
-        cause=cause,
+        cause=_closing_words(run, report, now),
         lease=None,
         handle=handle,
         interruptions=interruptions,
-        warnings=warnings,
+        warnings=_all_warnings(run, report),
+        usage=_add(run.usage, report.usage),
         next_turn=NextTurn.CONTINUE if goes_on else NextTurn.RESTART,
         recovery=Recovery(Trigger.RESUME_TURN, now),
         enqueue=True,
     )
-    return replace(change, attempt=cut_off)
 
 
 def reconcile_failed(run: Run, failure: Failure, now: datetime, *, output: Sequence[Event] = ()) -> Change:
-    return fail(
-        run,
-        Trigger.RECONCILE_FAILED,
-        failure,
-        now,
-        cause=output,
-        recovery=Recovery(Trigger.RECONCILE_FAILED, now),
-    )
+    """A run that was told to end is ended as it was told, whatever else went wrong."""
+    if run.ending is not None:
+        return finish_ending(run, now, output=output)
+    recovery = Recovery(Trigger.RECONCILE_FAILED, now)
+    return fail(run, Trigger.RECONCILE_FAILED, failure, now, cause=output, recovery=recovery)
 
 
 def _succeed(run: Run, verdict: gate.Succeed, report: TurnReport, now: datetime) -> Change:
@@ -325,6 +330,7 @@ def _succeed(run: Run, verdict: gate.Succeed, report: TurnReport, now: datetime)
 
 
 def _ask(run: Run, report: TurnReport, now: datetime) -> Change:
+    assert report.question is not None
     policy = run.job.wait_policy
     due_at = waiting.deadline(policy, now, run.job.session_timeout_sec)
     interaction = Interaction(
@@ -381,12 +387,12 @@ def _resolve(run: Run, pending: Interaction, answer: Answer, now: datetime) -> C
     return replace(change, interaction=replace(pending, answer=answer))
 
 
-def _wait_timeout(run: Run, now: datetime) -> Change:
+def _wait_timeout(run: Run, now: datetime, *, output: Sequence[Event] = (), **fields: Any) -> Change:
     failure = Failure(
         Code.INTERACTION_WAIT_TIMEOUT,
-        f"nobody replied within {run.job.session_timeout_sec:g} s; the run was ended",
+        f"nobody replied within {run.job.session_timeout_sec:.12g} s; the run was ended",
     )
-    return fail(run, Trigger.WAIT_TIMEOUT, failure, now)
+    return fail(run, Trigger.WAIT_TIMEOUT, failure, now, cause=output, **fields)
 
 
 def _closing_words(run: Run, report: TurnReport, now: datetime) -> list[Event]:
@@ -404,7 +410,7 @@ def _all_warnings(run: Run, report: TurnReport) -> tuple[RunWarning, ...]:
 
 def _auto_reply(run: Run, pending: Interaction) -> str:
     return (
-        f"Nobody answered within {run.job.session_timeout_sec:g} seconds. Do not ask again about this; decide "
+        f"Nobody answered within {run.job.session_timeout_sec:.12g} seconds. Do not ask again about this; decide "
         f"yourself by the policy `{pending.question.default_decision_policy}` and go on with the task."
     )
 

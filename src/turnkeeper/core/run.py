@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from turnkeeper.core.contract import Contract
 from turnkeeper.core.errors import Code
 from turnkeeper.core.statechart import State, Trigger
 from turnkeeper.core.waiting import POLICIES, ProfileKind, WaitPolicy
@@ -70,6 +71,7 @@ class Job:
 
     skill_id: str
     skill_version: str
+    contract: Contract
     engine: str
     mode: Mode = Mode.AUTO
     strict: bool = True

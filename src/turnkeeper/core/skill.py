@@ -6,18 +6,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from turnkeeper.core.contract import ArtifactRule, Contract
 from turnkeeper.core.errors import EngineUnsupported, ModeUnsupported
 from turnkeeper.core.run import Mode, RunWarning
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArtifactRule:
-    """Files that the skill is expected to leave in its workspace."""
-
-    role: str
-    pattern: str
-    mime: str | None = None
-    required: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +32,15 @@ class Skill:
     timeouts: Mapping[str, float] = field(default_factory=dict)
     """The skill's own limits: they replace the operator's, and a job's replace them."""
     warnings: tuple[RunWarning, ...] = ()
+
+    def contract(self, engine: str) -> Contract:
+        return Contract(
+            name=self.name,
+            is_plain=self.is_plain,
+            output_schema=self.output_schema,
+            artifacts=self.artifacts,
+            prompt=self.prompts.get(engine) or self.prompts.get("default"),
+        )
 
     def effective_engines(self, known: Collection[str]) -> tuple[str, ...]:
         allowed = self.engines or tuple(known)

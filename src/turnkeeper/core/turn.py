@@ -12,12 +12,14 @@ from datetime import datetime
 from typing import Any
 
 from turnkeeper.core.errors import Code, Warn
+from turnkeeper.core.evidence import marker_in
 from turnkeeper.core.fcmp import Event, RawRef, Type, warning
 from turnkeeper.core.gate import Terminal
 from turnkeeper.core.run import Failure, Handle, RunWarning
 
 MAX_MESSAGE = 4 * 1024 * 1024
 """Characters of one message that are kept for the verdict; a CLI that streams for ever must not fill the memory."""
+MAX_KEPT = 16 * 1024 * 1024
 MAX_TOOL_TEXT = 64 * 1024
 
 TYPED = frozenset({Code.ENGINE_AUTH_REQUIRED, Code.ENGINE_QUOTA_EXCEEDED, Code.SESSION_LOST})
@@ -62,7 +64,7 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class Remark:
     code: str
     message: str
 
@@ -79,12 +81,7 @@ class Echo:
     """The user's words, repeated by the engine: they end a message and prove nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ignored:
-    """Understood, and of no interest to anybody."""
-
-
-TurnEvent = SessionOpened | TextDelta | Text | Reasoning | ToolCall | Usage | Notice | Echo | Ended | Ignored
+TurnEvent = SessionOpened | TextDelta | Text | Reasoning | ToolCall | Usage | Remark | Echo | Ended
 
 
 @dataclass(slots=True)
@@ -98,8 +95,9 @@ class _Message:
     def add(self, text: str) -> bool:
         """False when the message is full: the text is only in the log."""
         room = MAX_MESSAGE - self.size
-        self.parts.append(text[:room])
-        self.size += min(len(text), room)
+        if room > 0:
+            self.parts.append(text[:room])
+            self.size += min(len(text), room)
         return len(text) <= room
 
 
@@ -116,6 +114,7 @@ class Transcript:
         self.ended: Ended | None = None
         self._open: _Message | None = None
         self._count = 0
+        self._kept = 0
 
     @property
     def terminal(self) -> Terminal:
@@ -140,11 +139,9 @@ class Transcript:
             case SessionOpened(handle):
                 self.handle = handle
                 return []
-            case Ignored():
-                return []
             case Echo():
                 return self.close(now)
-            case Notice(code, message):
+            case Remark(code, message):
                 return self._warn_once(code, message, now)
             case Usage(tokens):
                 # Reported once, when the turn ends: engines differ in how often they count.
@@ -165,9 +162,16 @@ class Transcript:
         if message is None:
             return []
         text = "".join(message.parts)
-        self.messages.append(text)
+        self._keep(text)
         data = {"message_id": self._id(message), "text": text}
         return [Event(Type.MESSAGE_FINAL, data, now, self.attempt, message.ref)]
+
+    def _keep(self, text: str) -> None:
+        """Only the last words and the last with the marker count; old ones make room when there are too many."""
+        self.messages.append(text)
+        self._kept += len(text)
+        while self._kept > MAX_KEPT and len(self.messages) > 1 and not marker_in(self.messages[0]):
+            self._kept -= len(self.messages.pop(0))
 
     def _id(self, message: _Message) -> str:
         """Ours, and never given twice in a run: a try that was cut off had its own."""

@@ -14,9 +14,9 @@ import msgspec
 from turnkeeper.core.errors import Code
 from turnkeeper.core.run import Failure, Handle
 from turnkeeper.core.turn import (
+    TYPED,
     Echo,
     Ended,
-    Ignored,
     Reasoning,
     SessionOpened,
     TextDelta,
@@ -30,7 +30,7 @@ from turnkeeper.engines.process import Exit
 
 PROTOCOL_VERSION = 1
 INITIALIZE, OPEN_SESSION, FIRST_PROMPT = 1, 2, 3
-RESOURCE_NOT_FOUND, METHOD_NOT_FOUND = -32002, -32601
+AUTH_REQUIRED, METHOD_NOT_FOUND = -32000, -32601
 
 _TOKENS = {
     "inputTokens": "input_tokens",
@@ -56,6 +56,7 @@ class AcpDialect:
 
     def begin(self, prompt: str) -> bytes:
         self._prompt = prompt
+        self._tools.clear()
         if self._session_id is not None:
             return self._send_prompt()
         # Some agents reject an initialize without explicit capabilities.
@@ -85,7 +86,7 @@ class AcpDialect:
             case {"method": str(method), "id": int() | str() as call}:
                 return Heard((), self._answer(method, call, said.get("params")))
             case {"method": str()}:
-                return Heard((Ignored(),))
+                return Heard(())
             case {"id": int(call)}:
                 return self._response(call, said)
             case _:
@@ -139,11 +140,13 @@ class AcpDialect:
 
     def _failure(self, call: int, error: dict[str, Any]) -> Failure:
         message = str(error.get("message", "the agent answered with an error"))
-        data = error.get("data")
-        named = data.get("code") if isinstance(data, dict) else None
+        if error.get("code") == AUTH_REQUIRED:
+            return Failure(Code.ENGINE_AUTH_REQUIRED, message)
         if call == OPEN_SESSION and self._plan.session is not None:
             return Failure(Code.SESSION_LOST, f"the agent cannot load the session: {message}")
-        return Failure(Code.__members__.get(str(named), Code.ENGINE_FAILED), message)
+        data = error.get("data")
+        named = Code.__members__.get(str(data.get("code"))) if isinstance(data, dict) else None
+        return Failure(named if named in TYPED else Code.ENGINE_FAILED, message)
 
     def _update(self, update: dict[str, Any]) -> Sequence[TurnEvent]:
         match update:
@@ -157,7 +160,7 @@ class AcpDialect:
             case {"sessionUpdate": "user_message_chunk"}:
                 return [Echo()]
             case _:
-                return [Ignored()]
+                return []
 
     def _tool(self, call: str, update: dict[str, Any]) -> Sequence[TurnEvent]:
         """Updates carry only what changed; a call is told once, when it is over."""
@@ -165,7 +168,7 @@ class AcpDialect:
         known.update({key: value for key, value in update.items() if value is not None})
         status = str(known.get("status", "pending"))
         if status not in _DONE:
-            return [Ignored()]
+            return []
         del self._tools[call]
         name = str(known.get("title") or known.get("kind") or "tool")
         return [ToolCall(call, name, status, known.get("rawInput"), _tool_output(known))]

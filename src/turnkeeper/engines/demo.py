@@ -116,6 +116,8 @@ def _code(error: Mapping[str, Any]) -> Code:
 def _script(parameter: Mapping[str, Any], skill_dir: Path, mode: Mode) -> Any:
     chosen = parameter.get(PARAMETER)
     if isinstance(chosen, Mapping):
+        if not isinstance(chosen.get("turns"), list):
+            raise InvalidRequest(f'parameter.{PARAMETER}: a script needs "turns", a list of lists of steps')
         return chosen
     if chosen is None:
         own = skill_dir / SKILL_SCRIPT
@@ -123,7 +125,7 @@ def _script(parameter: Mapping[str, Any], skill_dir: Path, mode: Mode) -> Any:
             return _read(own)
         chosen = FALLBACK[mode]
     names = {path.stem: path for path in sorted((_here / "demo_scripts").glob("*.json"))}
-    if chosen not in names:
+    if not isinstance(chosen, str) or chosen not in names:
         raise InvalidRequest(
             f"parameter.{PARAMETER}: the demo engine has no script {chosen!r}; it has {', '.join(names)}"
         )

@@ -101,6 +101,10 @@ class RawFile:
         self.keep = keep
         self._room = keep - self.size
 
+    @property
+    def is_full(self) -> bool:
+        return self._room < 0
+
     def append(self, data: bytes) -> None:
         if self.fd is None or self._room < 0:
             return

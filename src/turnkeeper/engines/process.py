@@ -124,7 +124,6 @@ class Process:
         self._keep = raw[0].keep
         self.pid = popen.pid
         self.mark = mark
-        self.first_byte_at: float | None = None
         self.last_byte_at: float | None = None
         # A task that is cancelled while it awaits a future cancels that future: use asyncio.wait or shield.
         self.exited: asyncio.Future[Exit] = self._loop.create_future()
@@ -231,8 +230,6 @@ class Process:
         if stream.left == 0:
             return  # read nevertheless: a leftover that tidies up must not die of a broken pipe
         self.last_byte_at = self._loop.time()
-        if self.first_byte_at is None:
-            self.first_byte_at = self.last_byte_at
         self._store(stream, chunk)
         self._hand_on(stream, stream.lines.feed(chunk))
         if stream.left is not None:
@@ -302,6 +299,15 @@ class Process:
         if status.si_code == os.CLD_EXITED:
             return Exit(code=status.si_status, signal=None)
         return Exit(code=None, signal=status.si_status)
+
+    async def leftovers(self) -> list[Found]:
+        """What of the tree is alive, be the engine itself gone or not."""
+        return await asyncio.to_thread(census.find, self.mark, roots=(self._root,))
+
+    @property
+    def is_raw_capped(self) -> bool:
+        """The raw files of this turn do not hold everything that was printed."""
+        return any(stream.raw.is_full for stream in self._streams)
 
     async def end(self, *, step_sec: float, first: signal.Signals = signal.SIGINT) -> list[Found]:
         """INT, TERM, KILL over the whole tree, `step_sec` apart; returns what would not die.

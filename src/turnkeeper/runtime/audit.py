@@ -11,7 +11,7 @@ from typing import Any
 from turnkeeper.core.run import Attempt, NextTurn, Run
 from turnkeeper.core.turn import Transcript
 from turnkeeper.engines.lines import Line, LineAssembler, plain
-from turnkeeper.runtime import judging
+from turnkeeper.runtime import judging, verdicts
 from turnkeeper.runtime.stage import Stage
 from turnkeeper.runtime.turns import STDERR_CHARS, STDERR_LINES
 
@@ -29,19 +29,18 @@ class SecondOpinion:
 
 
 def judge_again(stage: Stage, run: Run, attempt: Attempt) -> SecondOpinion | None:
-    """None for an attempt that was never judged. Blocking: it reads files."""
-    if attempt.evidence is None or attempt.verdict is None:
+    """None for an attempt that was never judged, or whose raw log is not whole. Blocking: it reads files."""
+    if attempt.evidence is None or not attempt.evidence["raw_is_whole"]:
         return None
     folder = stage.folder(run.id)
     stdout, stderr = (
         folder.raw(attempt.attempt_number, attempt.try_number, name) for name in ("stdout", "stderr")
     )
-    how = judging.how_ended(attempt.evidence, _tail(stderr))
+    how = verdicts.how_ended(attempt.evidence, _tail(stderr))
     transcript = _replay(stage, run, attempt, stdout, how)
-    skill = stage.frozen_skill(run) if folder.skill.exists() else None
     then = replace(run, attempt_number=attempt.attempt_number)
-    judged = judging.judge(then, skill, transcript, how)
-    return SecondOpinion(attempt.verdict, judging.verdict_view(judged.verdict, judged.finding))
+    judged = judging.judge(then, transcript, how)
+    return SecondOpinion(attempt.verdict, verdicts.verdict_view(judged.verdict))
 
 
 def _replay(stage: Stage, run: Run, attempt: Attempt, stdout: Path, how: judging.HowEnded) -> Transcript:

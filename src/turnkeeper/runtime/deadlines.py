@@ -26,10 +26,11 @@ class Deadlines:
         self._timer: asyncio.TimerHandle | None = None
         self._next: datetime | None = None
         self._sweep: asyncio.Task[None] | None = None
+        self._is_closed = False
 
     def arm(self, due_at: datetime) -> None:
         """Called after each commit that set a deadline."""
-        if self._next is None or due_at < self._next:
+        if not self._is_closed and (self._next is None or due_at < self._next):
             self._set(due_at)
 
     async def start(self) -> None:
@@ -38,6 +39,7 @@ class Deadlines:
         await self._arm_next(not_before=self._clock())
 
     async def stop(self) -> None:
+        self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
         if self._sweep is not None:
@@ -47,11 +49,18 @@ class Deadlines:
         """Applies every deadline that has passed at `now`; returns how many."""
         applied = 0
         while due := await self._store.due(now, PAGE):
-            done = [await self._apply(run_id, now) for run_id in due]
+            done = [await self._try(run_id, now) for run_id in due]
             applied += sum(done)
             if not all(done):
                 break
         return applied
+
+    async def _try(self, run_id: str, now: datetime) -> bool:
+        try:
+            return await self._apply(run_id, now)
+        except Exception:
+            log.exception("run=%s: its deadline could not be applied; the others are", run_id)
+            return False
 
     async def _apply(self, run_id: str, now: datetime) -> bool:
         while True:
@@ -87,7 +96,7 @@ class Deadlines:
             applied = await self.sweep(self._clock())
             await self._arm_next(not_before=self._clock() + (timedelta(0) if applied else RETRY))
         except TurnkeeperError:
-            log.exception("deadlines could not be applied; trying again")
+            log.exception("deadlines could not be looked up; trying again")
             self.arm(self._clock() + RETRY)
 
     async def _arm_next(self, not_before: datetime) -> None:

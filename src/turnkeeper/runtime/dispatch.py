@@ -74,6 +74,10 @@ class Dispatcher:
         return len(self._busy)
 
     @property
+    def free(self) -> int:
+        return self._capacity.slots - len(self._busy)
+
+    @property
     def waiting(self) -> int:
         return len(self._waiting)
 

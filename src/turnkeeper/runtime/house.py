@@ -11,7 +11,8 @@ from turnkeeper.runtime.clock import Clock
 from turnkeeper.runtime.deadlines import Deadlines
 from turnkeeper.runtime.dispatch import Capacity, Dispatcher, Ticket
 from turnkeeper.runtime.feed import Feed
-from turnkeeper.runtime.jobs import Jobs, Policy
+from turnkeeper.runtime.intake import Intake, Policy
+from turnkeeper.runtime.jobs import Jobs
 from turnkeeper.runtime.recovery import Recovery
 from turnkeeper.runtime.stage import Stage
 from turnkeeper.runtime.worker import Worker
@@ -46,11 +47,10 @@ class House:
         self.deadlines = Deadlines(parts.store, parts.clock)
         self.jobs = Jobs(
             store=parts.store,
-            shelf=parts.shelf,
-            engines=parts.engines,
+            intake=Intake(parts.shelf, parts.engines, parts.policy),
             dispatcher=self.dispatcher,
             feed=self.feed,
-            policy=parts.policy,
+            max_queued=parts.policy.max_queued,
             clock=parts.clock,
         )
         self._step_sec = parts.policy.timeouts.step_sec

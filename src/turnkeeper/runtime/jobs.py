@@ -4,73 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
 from turnkeeper.core import lifecycle
 from turnkeeper.core.change import Change
-from turnkeeper.core.errors import (
-    EngineNotFound,
-    EngineNotReady,
-    IdempotencyKeyReused,
-    InputInvalid,
-    ProfileUnsupported,
-    QueueFull,
-    RunNotFound,
-    ShuttingDown,
-)
-from turnkeeper.core.run import (
-    Answer,
-    Idempotency,
-    Interaction,
-    Job,
-    Mode,
-    OnInterrupted,
-    Profile,
-    Resolution,
-    Run,
-    Timeouts,
-)
-from turnkeeper.core.skill import Skill
-from turnkeeper.core.waiting import ProfileKind
-from turnkeeper.engines.base import Engine
+from turnkeeper.core.errors import IdempotencyKeyReused, QueueFull, RunNotFound, ShuttingDown
+from turnkeeper.core.run import Answer, Idempotency, Interaction, Resolution, Run
 from turnkeeper.runtime.clock import Clock
 from turnkeeper.runtime.dispatch import Dispatcher
 from turnkeeper.runtime.feed import Feed
-from turnkeeper.skills import schema
-from turnkeeper.skills.package import Shelf
+from turnkeeper.runtime.intake import Intake, JobRequest
 from turnkeeper.store.base import KEY_KEPT, KeyTaken, Stale, Store
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobRequest:
-    """A client's wish, before defaults."""
-
-    skill_id: str
-    engine: str | None = None
-    input: Mapping[str, Any] = field(default_factory=dict)
-    parameter: Mapping[str, Any] = field(default_factory=dict)
-    model: str | None = None
-    mode: Mode = Mode.AUTO
-    strict: bool = True
-    session_timeout_sec: float | None = None
-    profile: ProfileKind | None = None
-    timeouts: Mapping[str, float] = field(default_factory=dict)
-    on_interrupted: OnInterrupted = OnInterrupted.RESUME
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
-    """The operator's choices that jobs are made with."""
-
-    max_queued: int
-    default_engine: str | None
-    session_timeout_sec: float
-    timeouts: Timeouts
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,20 +36,19 @@ class Jobs:
         self,
         *,
         store: Store,
-        shelf: Shelf,
-        engines: Mapping[str, Engine],
+        intake: Intake,
         dispatcher: Dispatcher,
         feed: Feed,
-        policy: Policy,
+        max_queued: int,
         clock: Clock,
-    ) -> None:
+    ):
         self._store = store
-        self._shelf = shelf
-        self._engines = engines
+        self._intake = intake
         self._dispatcher = dispatcher
         self._feed = feed
-        self._policy = policy
+        self._max_queued = max_queued
         self._clock = clock
+        self._creating = 0
         self.is_closing = False
 
     async def create(self, request: JobRequest, idempotency: Idempotency | None = None) -> Run:
@@ -108,13 +56,12 @@ class Jobs:
             known = await self._known(idempotency)
             if known is not None:
                 return known
-        skill = self._shelf.get(request.skill_id)
-        job = self._job(request, skill)
-        self._require_room()
+        job, warnings = await asyncio.to_thread(self._intake.job, request)
         now = self._clock()
-        change = lifecycle.create(new_run_id(now), job, now, warnings=skill.warnings, idempotency=idempotency)
+        change = lifecycle.create(new_run_id(now), job, now, warnings=warnings, idempotency=idempotency)
         try:
-            return await self._store.commit(change)
+            with self._room():
+                return await self._store.commit(change)
         except KeyTaken:
             # Somebody sent the same request at the same moment, and was first.
             assert idempotency is not None
@@ -196,58 +143,18 @@ class Jobs:
             )
         return await self.run(kept.run_id)
 
-    def _require_room(self) -> None:
+    @contextmanager
+    def _room(self) -> Iterator[None]:
+        """A place in the queue while the run is being stored; many may ask at the same moment."""
         if self.is_closing:
             raise ShuttingDown("the service is stopping; try again when it is back")
-        if self._dispatcher.waiting >= self._policy.max_queued:
+        if self._dispatcher.waiting + self._creating >= self._max_queued + self._dispatcher.free:
             raise QueueFull(f"{self._dispatcher.waiting} runs are queued already; try again later")
-
-    def _job(self, request: JobRequest, skill: Skill) -> Job:
-        skill.require_mode(request.mode)
-        engine = self._engine(request, skill)
-        engine.require(skill, request.parameter)
-        own = {key: value for key, value in request.parameter.items() if key in engine.own_parameters}
-        rest = {key: value for key, value in request.parameter.items() if key not in own}
-        parameter = _validated("parameter", skill.parameter_schema, rest)
-        return Job(
-            skill_id=skill.id,
-            skill_version=skill.version,
-            engine=engine.name,
-            mode=request.mode,
-            strict=request.strict,
-            session_timeout_sec=request.session_timeout_sec or self._policy.session_timeout_sec,
-            profile=_profile(engine, request),
-            model=request.model,
-            input=_validated("input", skill.input_schema, request.input),
-            parameter={**parameter, **own},
-            timeouts=replace(self._policy.timeouts, **{**skill.timeouts, **request.timeouts}),
-            on_interrupted=request.on_interrupted,
-            max_attempt=skill.max_attempt,
-        )
-
-    def _engine(self, request: JobRequest, skill: Skill) -> Engine:
-        name = request.engine or self._policy.default_engine or self._first_ready(skill)
-        skill.require_engine(name)
-        engine = self._engines.get(name)
-        if engine is None:
-            raise EngineNotFound(f"there is no engine {name!r} here; there are: {', '.join(self._engines)}")
-        ready = engine.readiness()
-        if not ready.ready:
-            raise EngineNotReady(
-                f"{name} is not ready: {ready.reason}. To fix it: {ready.fix}", fix=ready.fix
-            )
-        return engine
-
-    def _first_ready(self, skill: Skill) -> str:
-        """A real engine, never the demo by surprise."""
-        for name in skill.effective_engines(self._engines):
-            engine = self._engines.get(name)
-            if engine is not None and not engine.is_demo and engine.readiness().ready:
-                return name
-        raise EngineNotReady(
-            "no engine was named and no real one is ready here; install one, set a default engine, "
-            'or try the built-in one with "engine": "demo"'
-        )
+        self._creating += 1
+        try:
+            yield
+        finally:
+            self._creating -= 1
 
 
 def new_run_id(now: datetime) -> str:
@@ -272,25 +179,3 @@ def _is_repeat(interaction: Interaction, text: str, key: str | None) -> bool:
     if answer is None or answer.resolution_mode is not Resolution.USER_REPLY:
         return False
     return answer.response == text or (key is not None and answer.idempotency_key == key)
-
-
-def _profile(engine: Engine, request: JobRequest) -> Profile:
-    if request.profile is None:
-        best = engine.profiles[0]
-        return Profile(
-            best, "the engine can resume a session" if best is ProfileKind.RESUMABLE else "it cannot resume"
-        )
-    if request.profile not in engine.profiles:
-        raise ProfileUnsupported(
-            f"{engine.name} cannot wait as {request.profile.value!r}; it can: {', '.join(engine.profiles)}"
-        )
-    return Profile(request.profile, "asked for by the job")
-
-
-def _validated(what: str, wanted: Mapping[str, Any] | None, given: Mapping[str, Any]) -> dict[str, Any]:
-    value = schema.defaults(wanted, given)
-    errors = schema.errors(wanted, value) if wanted else []
-    if errors:
-        listed = [f"/{what}{error}" for error in errors]
-        raise InputInvalid(f"{what} does not fit the skill's schema: {'; '.join(listed)}", errors=listed)
-    return value

@@ -1,28 +1,18 @@
-"""From a transcript and the end of its process to a verdict, and to what is stored of both.
+"""From a transcript and the end of its process to a verdict.
 
 The worker calls this when a turn ends, the audit when it reads the stored bytes again: one function, one verdict.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
-from turnkeeper.core import asking, gate
-from turnkeeper.core.change import TurnReport
-from turnkeeper.core.errors import Code, Warn
-from turnkeeper.core.evidence import read_claim
-from turnkeeper.core.fcmp import Event
-from turnkeeper.core.run import Failure, Run, RunWarning
-from turnkeeper.core.skill import Skill
+from turnkeeper.core import gate
+from turnkeeper.core.errors import Code
+from turnkeeper.core.run import Failure, Run
 from turnkeeper.core.turn import Transcript
 from turnkeeper.engines.process import Exit
 from turnkeeper.skills.output import Files, Finding, examine
-from turnkeeper.skills.yamltext import load_yaml
-
-NOTHING = Finding(read_claim([]), gate.Output.NONE, None)
-"""What is found when the turn never got as far as its skill."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +28,8 @@ class HowEnded:
     canceled: bool = False
     stderr: str = ""
     files: Files = field(default_factory=Files)
+    raw_is_whole: bool = True
+    """False when the engine printed more than a raw log may hold: such a turn cannot be judged again."""
 
     @property
     def is_cut_off(self) -> bool:
@@ -53,8 +45,9 @@ class Judgement:
     how: HowEnded
 
 
-def judge(run: Run, skill: Skill | None, transcript: Transcript, how: HowEnded) -> Judgement:
-    finding = examine(transcript.messages, skill, run.job.mode, how.files) if skill else NOTHING
+def judge(run: Run, transcript: Transcript, how: HowEnded) -> Judgement:
+    """Blocking: long messages and large schemas take their time."""
+    finding = examine(transcript.messages, run.job.contract, run.job.mode, how.files)
     evidence = gate.Evidence(
         mode=run.job.mode,
         terminal=transcript.terminal,
@@ -68,98 +61,15 @@ def judge(run: Run, skill: Skill | None, transcript: Transcript, how: HowEnded) 
         typed_failure=how.fault or transcript.typed_failure,
         said=_said(transcript, how),
     )
-    return Judgement(gate.judge(evidence), evidence, finding, how)
+    return Judgement(_explained(gate.judge(evidence), finding), evidence, finding, how)
 
 
-def report(
-    judged: Judgement, transcript: Transcript, output: Sequence[Event], more: Sequence[RunWarning]
-) -> TurnReport:
-    """Everything of the turn that goes into the change that ends it."""
-    warnings = list(more)
-    question, asked = asking.question(transcript.messages, load_yaml)
-    if isinstance(judged.verdict, gate.Wait):
-        warnings += asked
-    claim = judged.finding.claim
-    if isinstance(judged.verdict, gate.Succeed) and claim.marker and not claim.marker_in_last:
-        warnings.append(RunWarning(Warn.MARKER_BEFORE_LAST_MESSAGE, "more was said after the done marker"))
-    return TurnReport(
-        output=output,
-        handle=transcript.handle,
-        usage=transcript.usage,
-        noted=transcript.warnings,
-        warnings=warnings,
-        question=question,
-        result=judged.finding.value if judged.finding.output is gate.Output.VALID else None,
-        evidence=evidence_view(judged),
-        verdict=verdict_view(judged.verdict, judged.finding),
-    )
-
-
-def evidence_view(judged: Judgement) -> dict[str, Any]:
-    seen, how, finding = judged.evidence, judged.how, judged.finding
-    return {
-        "terminal": seen.terminal.value,
-        "exit": {
-            "kind": how.kind.value,
-            "code": how.exit and how.exit.code,
-            "signal": how.exit and how.exit.signal,
-        },
-        "marker": seen.marker,
-        "output": seen.output.value,
-        "output_rung": finding.claim.rung.value,
-        "output_errors": list(finding.errors),
-        "files": {"there": list(how.files.there), "missing": list(how.files.missing)},
-        "canceled": how.canceled,
-        "timeout": failure_view(how.timeout),
-        "fault": failure_view(how.fault),
-        "said": seen.said,
-    }
-
-
-def how_ended(evidence: Mapping[str, Any], stderr: str) -> HowEnded:
-    """The inverse of `evidence_view`, for the audit."""
-    ended = evidence["exit"]
-    known = ended["code"] is not None or ended["signal"] is not None
-    return HowEnded(
-        kind=gate.ExitKind(ended["kind"]),
-        exit=Exit(code=ended["code"], signal=ended["signal"]) if known else None,
-        timeout=_failure(evidence["timeout"]),
-        fault=_failure(evidence["fault"]),
-        canceled=evidence["canceled"],
-        stderr=stderr,
-        files=Files(tuple(evidence["files"]["there"]), tuple(evidence["files"]["missing"])),
-    )
-
-
-def verdict_view(verdict: gate.Verdict, finding: Finding) -> dict[str, Any]:
-    match verdict:
-        case gate.Succeed(reason, warning):
-            return {"verdict": "succeeded", "reason_code": reason, "warning": warning}
-        case gate.Fail(failure):
-            return {"verdict": "failed", "error": failure_view(_explain(failure, finding))}
-        case gate.Wait():
-            return {"verdict": "waiting_user"}
-        case gate.Cancel():
-            return {"verdict": "canceled"}
-
-
-def explained(verdict: gate.Verdict, finding: Finding) -> gate.Verdict:
-    """The verdict with the schema's errors in its sentence, so that a person can act on it."""
-    return gate.Fail(_explain(verdict.failure, finding)) if isinstance(verdict, gate.Fail) else verdict
-
-
-def failure_view(failure: Failure | None) -> dict[str, str] | None:
-    return None if failure is None else {"code": failure.code.value, "message": failure.message}
-
-
-def _failure(view: Mapping[str, str] | None) -> Failure | None:
-    return None if view is None else Failure(Code(view["code"]), view["message"])
-
-
-def _explain(failure: Failure, finding: Finding) -> Failure:
-    if failure.code is not Code.OUTPUT_INVALID or not finding.errors:
-        return failure
-    return Failure(failure.code, f"{failure.message}: {'; '.join(finding.errors[:20])}")
+def _explained(verdict: gate.Verdict, finding: Finding) -> gate.Verdict:
+    """With the schema's errors in its sentence, so that a person can act on it."""
+    if not isinstance(verdict, gate.Fail) or verdict.failure.code is not Code.OUTPUT_INVALID:
+        return verdict
+    message = f"{verdict.failure.message}: {'; '.join(finding.errors[:20])}"
+    return gate.Fail(replace(verdict.failure, message=message))
 
 
 def _said(transcript: Transcript, how: HowEnded) -> str:

@@ -16,7 +16,7 @@ from turnkeeper.core.errors import StorageUnavailable
 from turnkeeper.core.fcmp import Event, RawRef, Type
 from turnkeeper.core.run import Born, Handle
 from turnkeeper.engines.lines import Line, plain
-from turnkeeper.store.base import Output, Stale, Store
+from turnkeeper.store.base import Batch, Stale, Store
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +26,8 @@ RAW_EVENT = 64 * 1024
 RAW_TOTAL = 1024 * 1024
 RETRY_SEC = 1.0
 PENDING_MAX = 16 * 1024 * 1024
-"""With the database stuck, deltas beyond this are left out: the whole message and the raw log still have them."""
+"""With the database stuck, events beyond this are left out; whole messages stay, and the raw log has it all."""
+KEPT_ALWAYS = (Type.MESSAGE_FINAL, Type.WARNING)
 
 RAW_TYPES = {"stdout": Type.RAW_STDOUT, "stderr": Type.RAW_STDERR}
 
@@ -34,9 +35,9 @@ RAW_TYPES = {"stdout": Type.RAW_STDOUT, "stderr": Type.RAW_STDERR}
 class Recorder:
     """One try of one turn. `lost` is called when the run is no longer ours to write."""
 
-    def __init__(self, store: Store, output: Output, lost: Callable[[], None]) -> None:
+    def __init__(self, store: Store, batch: Batch, lost: Callable[[], None]) -> None:
         self._store = store
-        self._output = output
+        self._batch = batch
         self._lost = lost
         self._loop = asyncio.get_running_loop()
         self._pending: list[Event] = []
@@ -47,6 +48,8 @@ class Recorder:
         self._timer: asyncio.TimerHandle | None = None
         self._append: asyncio.Task[None] | None = None
         self._is_closed = False
+        self.broken: asyncio.Future[Exception] = self._loop.create_future()
+        """A batch that cannot be written at all: a fault of ours, and the end of the turn."""
 
     def bear(self, born: Born) -> None:
         """Saved with the first batch, so that it costs no commit of its own."""
@@ -58,11 +61,11 @@ class Recorder:
         self._schedule()
 
     def ref(self, stream: str, line: Line) -> RawRef:
-        return RawRef(self._output.try_number, stream, line.offset, line.length)
+        return RawRef(self._batch.try_number, stream, line.offset, line.length)
 
     def add(self, events: Iterable[Event]) -> None:
         for event in events:
-            if event.type is Type.MESSAGE_DELTA and self._size > PENDING_MAX:
+            if self._size > PENDING_MAX and event.type not in KEPT_ALWAYS:
                 continue
             last = self._pending[-1] if self._pending else None
             joined = _join(last, event) if last else None
@@ -77,10 +80,10 @@ class Recorder:
         """A line that no parser understood; False when it is only in the raw log."""
         if self._raw_left <= 0:
             return False
-        text = plain(line.data)[: self._raw_left]
+        text = plain(line.data)[: min(self._raw_left, RAW_EVENT)]
         self._raw_left -= len(text) + 1
         ref = self.ref(stream, line)
-        attempt = self._output.attempt_number
+        attempt = self._batch.attempt_number
         self.add([Event(RAW_TYPES[stream], {"text": text}, now, attempt, ref)])
         return True
 
@@ -92,8 +95,9 @@ class Recorder:
         append = self._append
         if append is not None:
             await asyncio.wait([append])
-            append.result()  # a batch that could not be written at all is a fault of ours, and told
-        return self._pending
+        if self.broken.done():
+            raise self.broken.result()
+        return list(self._pending)
 
     def _schedule(self) -> None:
         if self._is_closed or self._append is not None:
@@ -111,33 +115,38 @@ class Recorder:
             self._append = asyncio.create_task(self._write())
 
     async def _write(self) -> None:
-        batch, self._pending, self._size = self._pending, [], 0
-        output = replace(self._output, events=batch, handle=self._handle, born=self._born)
+        # Taken together, before the await: what becomes known meanwhile goes with the next batch.
+        batch = replace(self._batch, events=self._pending, handle=self._handle, born=self._born)
+        self._pending, self._size, self._handle, self._born = [], 0, None, None
         try:
-            await self._store.append(output)
+            await self._store.append(batch)
         except Stale:
-            log.warning("run=%s lost its lease; its turn is given up", self._output.run_id)
+            log.warning("run=%s lost its lease; its turn is given up", batch.run_id)
             self._lost()
             return
         except StorageUnavailable as error:
-            log.error("run=%s output not stored yet: %s", self._output.run_id, error.message)
-            self._pending = [*batch, *self._pending]
-            self._size = sum(_weight(event) for event in self._pending)
-            self._retry()
+            log.error("run=%s output not stored yet: %s", batch.run_id, error.message)
+            self._put_back(batch)
             return
-        self._handle = self._born = None
+        except Exception as error:  # noqa: BLE001 (told through `broken`, and the turn ends at once)
+            self.broken.set_result(error)
+            return
         self._append = None
-        if self._pending:
+        if self._pending or self._handle:
             self._schedule()
 
-    def _retry(self) -> None:
+    def _put_back(self, batch: Batch) -> None:
+        self._pending = [*batch.events, *self._pending]
+        self._size = sum(_weight(event) for event in self._pending)
+        self._handle, self._born = self._handle or batch.handle, self._born or batch.born
         self._append = None
         if not self._is_closed:
             self._timer = self._loop.call_later(RETRY_SEC, self._flush)
 
 
 def _weight(event: Event) -> int:
-    return len(event.data.get("text", "")) + 200
+    text = event.data.get("text")
+    return 200 + (len(text) if isinstance(text, str) else len(repr(event.data)))
 
 
 def _join(last: Event, event: Event) -> Event | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Collection
 
@@ -46,7 +47,7 @@ class Recovery:
 
     async def _end_leftovers(self, step_sec: float) -> None:
         """Before anything is resumed: at most one process tree for a run, at any moment."""
-        left = census.find(self._store.data_id)
+        left = await asyncio.to_thread(census.find, self._store.data_id)
         if not left:
             return
         log.warning("ending %d process(es) of an earlier start", len(left))
@@ -60,7 +61,8 @@ class Recovery:
         # The raw log is made right before the process is: no file, no process.
         raw = self._stage.folder(run.id).raw(run.attempt_number, run.try_number, "stdout")
         *_, attempt = await self._store.attempts(run.id)
-        return lifecycle.interrupt_turn(run, now, process_started=raw.exists(), attempt=attempt)
+        started = raw.exists() or attempt.born is not None
+        return lifecycle.interrupt_turn(run, now, process_started=started, attempt=attempt)
 
     def _why_broken(self, run: Run) -> Failure:
         if run.job.engine not in self._engines:

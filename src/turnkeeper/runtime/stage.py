@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
+from turnkeeper.core.contract import Contract
 from turnkeeper.core.errors import Code, TurnkeeperError
-from turnkeeper.core.run import Attempt, Interaction, NextTurn, Run
+from turnkeeper.core.run import Attempt, Interaction, Job, NextTurn, Run
 from turnkeeper.core.skill import Skill
 from turnkeeper.engines.base import Engine, TurnPlan
 from turnkeeper.engines.process import Command
 from turnkeeper.skills import artifacts, prompt
 from turnkeeper.skills.output import Files
-from turnkeeper.skills.package import Shelf, load
+from turnkeeper.skills.package import Shelf
 from turnkeeper.skills.workspace import RunFolder
 from turnkeeper.store.base import Store
 
@@ -46,7 +47,6 @@ def _staging() -> Iterator[None]:
 @dataclass(frozen=True, slots=True)
 class Scene:
     engine: Engine
-    skill: Skill
     plan: TurnPlan
     prompt: str
     folder: RunFolder
@@ -67,20 +67,16 @@ class Stage:
         answered = await self._store.last_answered(run.id)
         return await asyncio.to_thread(self._set, run, attempt, answered)
 
-    async def files(self, scene: Scene) -> Files:
+    async def files(self, scene: Scene, contract: Contract) -> Files:
         """The artifacts as the turn left them; a skill that neither declares nor reports any is spared the look."""
-        rules = scene.skill.artifacts
-        if not rules and scene.skill.output_schema is not None:
+        rules = contract.artifacts
+        if not rules and contract.output_schema is not None:
             return Files()
         found = await asyncio.to_thread(artifacts.find, scene.plan.workspace, rules)
         return Files(tuple(file.path for file in found), tuple(artifacts.missing(rules, found)))
 
     async def command(self, scene: Scene) -> Command:
         return await asyncio.to_thread(self._command, scene)
-
-    def frozen_skill(self, run: Run) -> Skill:
-        """The run's own copy: what happens to the skill afterwards does not matter to it."""
-        return replace(load(self.folder(run.id).skill), id=run.job.skill_id)
 
     def plan(self, run: Run) -> TurnPlan:
         folder, job = self.folder(run.id), run.job
@@ -108,10 +104,19 @@ class Stage:
         folder = self.folder(run.id)
         with _staging():
             if not folder.skill.exists():
-                folder.prepare(Path(self._shelf.get(run.job.skill_id).root))
-            skill = self.frozen_skill(run)
-            words = self._words(run, attempt, skill, answered)
-            return Scene(self.engine(run.job.engine), skill, self.plan(run), words, folder)
+                folder.prepare(Path(self._same_skill(run.job).root))
+            words = self._words(run, attempt, answered)
+            return Scene(self.engine(run.job.engine), self.plan(run), words, folder)
+
+    def _same_skill(self, job: Job) -> Skill:
+        """The input was checked against one version; another may want something else."""
+        skill = self._shelf.get(job.skill_id)
+        if skill.version != job.skill_version:
+            raise StageFailed(
+                Code.SKILL_CHANGED,
+                f"skill {skill.id!r} is now version {skill.version}, the job was accepted for {job.skill_version}",
+            )
+        return skill
 
     def _command(self, scene: Scene) -> Command:
         with _staging():
@@ -119,9 +124,9 @@ class Stage:
             scene.folder.write_home(launch.files)
             return Command(launch.argv, launch.env, scene.plan.workspace)
 
-    def _words(self, run: Run, attempt: Attempt, skill: Skill, answered: Interaction | None) -> str:
+    def _words(self, run: Run, attempt: Attempt, answered: Interaction | None) -> str:
         if attempt.attempt_number == 1 or answered is None or answered.answer is None:
-            words = prompt.start(run.job, skill, self.folder(run.id).skill)
+            words = prompt.start(run.job, self.folder(run.id).skill)
         else:
             words = answered.answer.response
         return prompt.cut_off(words) if attempt.next_turn is NextTurn.CONTINUE else words

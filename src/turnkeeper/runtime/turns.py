@@ -12,7 +12,7 @@ from typing import Any
 from turnkeeper.core.errors import Code, Warn
 from turnkeeper.core.gate import ExitKind
 from turnkeeper.core.run import Born, Failure, RunWarning, Timeouts
-from turnkeeper.core.turn import Notice, SessionOpened, Transcript
+from turnkeeper.core.turn import Remark, SessionOpened, Transcript
 from turnkeeper.engines import census
 from turnkeeper.engines.base import Dialect
 from turnkeeper.engines.lines import Line, plain
@@ -41,17 +41,19 @@ class Interrupt(StrEnum):
 
 
 class Session:
-    """A live process and the dialect it speaks: for one turn, or resident for many."""
+    """A process and the dialect it speaks: for one turn, or resident for many."""
 
-    def __init__(self, dialect: Dialect, timeouts: Timeouts) -> None:
+    def __init__(self, command: Command, dialect: Dialect, timeouts: Timeouts) -> None:
+        self._command = command
         self.dialect = dialect
         self.timeouts = timeouts
         self.turn: Turn | None = None
         self.process: Process
-        self.survivors: list[census.Found] = []
 
-    def start(self, command: Command, mark: str, stdout: Path, stderr: Path) -> None:
-        self.process = Process.spawn(command, mark=mark, stdout=stdout, stderr=stderr, on_line=self._hear)
+    def start(self, mark: str, stdout: Path, stderr: Path) -> None:
+        self.process = Process.spawn(
+            self._command, mark=mark, stdout=stdout, stderr=stderr, on_line=self._hear
+        )
 
     @property
     def is_alive(self) -> bool:
@@ -61,17 +63,18 @@ class Session:
         if self.turn is not None:
             self.turn.hear(stream, line)
 
-    async def leave(self) -> None:
+    async def leave(self) -> list[census.Found]:
         """A polite end after the last turn: a resident agent exits when its input closes."""
         if self.is_alive:
             self.process.close_stdin()
-            await asyncio.wait([self.process.exited], timeout=self.timeouts.result_grace_sec)
-        await self.end()
+            await first(self.process.exited, timeout=self.timeouts.result_grace_sec)
+        return await self.end()
 
-    async def end(self) -> None:
-        """Nothing of the process's tree is alive after this; what survives even SIGKILL is remembered."""
-        if self.is_alive or census.find(self.process.mark):
-            self.survivors = await self.process.end(step_sec=self.timeouts.step_sec)
+    async def end(self) -> list[census.Found]:
+        """Nothing of the process's tree is alive after this but what survives even SIGKILL: that is returned."""
+        if not self.is_alive and not await self.process.leftovers():
+            return []
+        return await self.process.end(step_sec=self.timeouts.step_sec)
 
     def close(self) -> None:
         self.process.close()
@@ -132,13 +135,15 @@ class Turn:
             self._note(Warn.LINE_TRUNCATED, f"a line of {line.length} bytes was not parsed", now)
 
     def _note(self, code: Warn, message: str, now: datetime) -> None:
-        self._recorder.add(self.transcript.take(Notice(code, message), now))
+        self._recorder.add(self.transcript.take(Remark(code, message), now))
 
     async def play(self, interrupted: asyncio.Future[Interrupt]) -> HowEnded:
         """Until the closing event, the exit, a limit or an interruption; a process that is done with is ended."""
         process = self._session.process
         with Watch(process, self._session.timeouts, started_at=self._started_at) as watch:
-            await first(process.exited, self._closed, watch.over, interrupted, process.broken)
+            await first(
+                process.exited, self._closed, watch.over, interrupted, process.broken, self._recorder.broken
+            )
             limit = watch.over.result() if watch.over.done() else None
         how = await self._how(interrupted, limit)
         self._hear_exit()
@@ -152,8 +157,7 @@ class Turn:
             if stopping:
                 # Without a handle the run could not go on at the next start; it comes within moments.
                 await first(self._opened, process.exited, timeout=session.timeouts.result_grace_sec)
-            if session.is_alive and session.dialect.keeps_stdin:
-                process.write(session.dialect.cancel())
+            await self._ask_to_stop()
             await session.end()
             return self._ended(ExitKind.ENDED_BY_US)
         if process.error is not None:
@@ -173,6 +177,14 @@ class Turn:
         assert limit is not None
         return self._ended(ExitKind.ENDED_BY_US, timeout=TIMEOUTS[limit])
 
+    async def _ask_to_stop(self) -> None:
+        """An agent that understands a polite request gets a moment to follow it."""
+        request = self._session.dialect.cancel()
+        if request and self._session.is_alive:
+            process = self._session.process
+            process.write(request)
+            await first(self._closed, process.exited, timeout=self._session.timeouts.result_grace_sec)
+
     async def _linger(self, interrupted: asyncio.Future[Interrupt]) -> HowEnded:
         """The engine has closed its turn; it gets a moment to exit by itself."""
         process, grace = self._session.process, self._session.timeouts.result_grace_sec
@@ -181,13 +193,13 @@ class Turn:
             await self._clear_leftovers()
             return self._ended(_exit_kind(process.exited.result()))
         await self._session.end()
-        message = f"the engine was still there {grace:g} s after its result and was ended"
+        message = "the engine was still there after its result and was ended"
         self.warnings.append(RunWarning(Warn.ENGINE_LINGERED_AFTER_RESULT, message))
         return self._ended(ExitKind.ENDED_AFTER_RESULT)
 
     async def _clear_leftovers(self) -> None:
         """Tools may have left the engine's session; a run that waits or has ended owns no process."""
-        left = census.find(self._session.process.mark)
+        left = await self._session.process.leftovers()
         if left:
             await self._session.end()
             names = ", ".join(sorted({found.command for found in left}))
@@ -197,7 +209,9 @@ class Turn:
     def _ended(self, kind: ExitKind, **why: Any) -> HowEnded:
         process = self._session.process
         ended = process.exited.result() if process.exited.done() else None
-        return HowEnded(kind=kind, exit=ended, stderr=self.stderr, **why)
+        return HowEnded(
+            kind=kind, exit=ended, stderr=self.stderr, raw_is_whole=not process.is_raw_capped, **why
+        )
 
     def _hear_exit(self) -> None:
         process, now = self._session.process, self._clock()

@@ -1,66 +1,51 @@
-"""Owns the runs that hold a slot: claims a turn, plays it, commits its verdict, keeps a resident process waiting."""
+"""Works for the runs that hold a slot: claims a turn, plays it, commits its verdict, keeps a resident process."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import uuid
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
 
-from turnkeeper.core import gate, lifecycle
-from turnkeeper.core.change import Change
-from turnkeeper.core.errors import Code, StorageUnavailable, Warn
+from turnkeeper.core import asking, gate, lifecycle
+from turnkeeper.core.change import Change, TurnReport
+from turnkeeper.core.errors import Code, Warn
 from turnkeeper.core.fcmp import Event
 from turnkeeper.core.run import Attempt, Failure, Run, RunWarning
-from turnkeeper.core.skill import Skill
 from turnkeeper.core.statechart import State
 from turnkeeper.core.turn import Transcript
-from turnkeeper.engines.census import Found
 from turnkeeper.engines.process import SpawnFailed
-from turnkeeper.runtime import judging
+from turnkeeper.runtime import judging, verdicts
 from turnkeeper.runtime.clock import Clock
 from turnkeeper.runtime.dispatch import Ticket
-from turnkeeper.runtime.judging import HowEnded
+from turnkeeper.runtime.judging import HowEnded, Judgement
+from turnkeeper.runtime.owner import Lost, Owner
 from turnkeeper.runtime.recorder import Recorder
 from turnkeeper.runtime.stage import Scene, Stage, StageFailed
 from turnkeeper.runtime.turns import Interrupt, Session, Turn, first
-from turnkeeper.store.base import Notice, Output, Stale, Store
+from turnkeeper.skills.yamltext import load_yaml
+from turnkeeper.store.base import Batch, Notice, Stale, Store
 
 log = logging.getLogger(__name__)
 
-RETRY_SEC = 1.0
+SPAWN_PAUSES_SEC = (0.1, 0.5, 2.0)
+"""A machine that is short of processes or descriptors is asked again, a few times."""
+GIVE_UP_PAUSE_SEC = 1.0
 
 
-class Lost(Exception):
-    """The run is no longer ours: stop its process and write nothing more."""
+@dataclass(slots=True)
+class Played:
+    """A turn from its claim to its verdict."""
 
-
-class Owner:
-    """One run with a slot: its lease, its process if it has one, and the signals that reach it from outside."""
-
-    def __init__(self, run_id: str) -> None:
-        self.run_id = run_id
-        self.lease = uuid.uuid4().hex
-        self.session: Session | None = None
-        self.survivors: list[Found] = []
-        loop = asyncio.get_running_loop()
-        self.interrupted: asyncio.Future[Interrupt] = loop.create_future()
-        self.replied = asyncio.Event()
-
-    def interrupt(self, why: Interrupt) -> None:
-        if not self.interrupted.done():
-            self.interrupted.set_result(why)
-
-    def hear(self, run: Run) -> None:
-        """Somebody else changed the run: told to end, or answered."""
-        if run.lease != self.lease:
-            return
-        if run.ending is not None:
-            self.interrupt(Interrupt.ENDING)
-        elif run.state is State.QUEUED:
-            self.replied.set()
+    run: Run
+    attempt: Attempt
+    transcript: Transcript
+    how: HowEnded
+    was_started: bool = False
+    rest: Sequence[Event] = ()
+    warnings: list[RunWarning] = field(default_factory=list)
 
 
 class Worker:
@@ -73,7 +58,8 @@ class Worker:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self, ticket: Ticket) -> None:
-        task = asyncio.create_task(self._own(ticket), name=f"run {ticket.run_id}")
+        owner = self._owners[ticket.run_id] = Owner(ticket.run_id, self._store)
+        task = asyncio.create_task(self._own(owner, ticket), name=f"run {ticket.run_id}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -96,19 +82,17 @@ class Worker:
             owner.session is not None and owner.session.turn is None for owner in self._owners.values()
         )
 
-    async def _own(self, ticket: Ticket) -> None:
-        owner = self._owners[ticket.run_id] = Owner(ticket.run_id)
+    async def _own(self, owner: Owner, ticket: Ticket) -> None:
         try:
             await self._serve(owner)
         except Lost:
-            log.warning("run=%s was lost to somebody else", owner.run_id)
+            log.warning("run=%s is left to whoever takes it up next", owner.run_id)
         except Exception:
             log.exception("run=%s stopped by a fault of ours", owner.run_id)
-            await self._let_go(owner)
             await self._give_up(owner)
         finally:
             try:
-                await self._let_go(owner)
+                await owner.let_go()
             finally:
                 del self._owners[ticket.run_id]
                 self._release(ticket)
@@ -123,8 +107,8 @@ class Worker:
 
     async def _claim(self, owner: Owner) -> tuple[Run, Attempt] | None:
         """`turn.started` under our lease; None if the run has nothing for us to do (any more)."""
-        while True:
-            run = await self._store.run(owner.run_id)
+        while not owner.is_told(Interrupt.STOPPING):
+            run = await owner.patiently(partial(self._store.run, owner.run_id))
             if (
                 run is None
                 or run.state is not State.QUEUED
@@ -133,158 +117,127 @@ class Worker:
             ):
                 return None
             if run.ending is not None:
+                await owner.let_go()
                 await self._settle(owner)
                 return None
             change = lifecycle.start_turn(run, owner.lease, self._clock())
             assert change.attempt is not None
             try:
-                started = await self._store.commit(change)
+                started = await owner.patiently(partial(self._store.commit, change))
             except Stale:
                 continue
-            except StorageUnavailable as error:
-                await self._pause(owner.run_id, error)
-                continue
+            owner.replied.clear()  # the reply that is played now; the next can only come after the next question
             log.info("run=%s turn %s.%s started", run.id, started.attempt_number, started.try_number)
             return started, change.attempt
+        return None
 
     async def _take_turn(self, owner: Owner, run: Run, attempt: Attempt) -> Run:
         transcript = Transcript(run.attempt_number, run.try_number, run.handle)
-        recorder = Recorder(self._store, _output(run, owner), lambda: owner.interrupt(Interrupt.LOST))
-        skill: Skill | None = None
-        warnings: list[RunWarning] = []
+        recorder = Recorder(self._store, _batch(run, owner), lambda: owner.interrupt(Interrupt.LOST))
+        played = Played(run, attempt, transcript, HowEnded(kind=gate.ExitKind.ENDED_BY_US))
         try:
-            scene = await self._stage.set(run, attempt)
-            skill = scene.skill
-            turn = await self._begin(owner, run, scene, transcript, recorder)
-            attempt = replace(attempt, born=turn.born)
+            scene = await owner.patiently(partial(self._stage.set, run, attempt))
+            turn = await self._begin(owner, scene, played, recorder)
         except StageFailed as failed:
-            how = _not_started(Failure(failed.code, failed.message))
-        except SpawnFailed as failed:
-            how = _not_started(Failure(Code.ENGINE_NOT_READY, str(failed)))
+            played.how = HowEnded(kind=gate.ExitKind.NONZERO, fault=Failure(failed.code, failed.message))
         else:
-            how = await turn.play(owner.interrupted)
-            how = replace(how, files=await self._stage.files(scene))
-            warnings = turn.warnings
-        rest = await recorder.close()
-        return await self._finish(owner, attempt, skill, transcript, how, rest, warnings)
+            if turn is not None:
+                how = await turn.play(owner.interrupted)
+                played.how = replace(how, files=await self._stage.files(scene, run.job.contract))
+                played.warnings += turn.warnings
+        played.rest = await recorder.close()
+        return await self._finish(owner, played)
 
-    async def _begin(
-        self, owner: Owner, run: Run, scene: Scene, transcript: Transcript, recorder: Recorder
-    ) -> Turn:
+    async def _begin(self, owner: Owner, scene: Scene, played: Played, recorder: Recorder) -> Turn | None:
+        """The process and the first words to it; None if we are told to let go before anything is started."""
+        run, fresh = played.run, None
         logs = [scene.folder.raw(run.attempt_number, run.try_number, name) for name in ("stdout", "stderr")]
-        if owner.session is not None and owner.session.is_alive:
-            owner.session.process.redirect(*logs)
-        else:
-            await self._let_go(owner)
-            if run.handle is not None and not run.handle.loadable:
-                raise StageFailed(
-                    Code.INTERACTION_PROCESS_LOST, "the resident process is gone, and its session with it"
-                )
-            command = await self._stage.command(scene)
-            session = Session(scene.engine.dialect(scene.plan), run.job.timeouts)
-            session.start(command, mark=f"{self._store.data_id}/{_mark(run)}", stdout=logs[0], stderr=logs[1])
-            owner.session = session
-        turn = Turn(owner.session, transcript, recorder, self._clock)
+        if owner.session is None or not owner.session.is_alive:
+            await owner.let_go()
+            fresh = await self._prepare(run, scene)
+        if owner.interrupted.done():
+            return None
+        played.was_started = True
+        if fresh is not None:
+            await _spawn(fresh, f"{self._store.data_id}/{run.id}/{run.attempt_number}.{run.try_number}", logs)
+            owner.session = fresh
+        assert owner.session is not None
+        if fresh is None:
+            _redirect(owner.session, logs)
+        turn = Turn(owner.session, played.transcript, recorder, self._clock)
+        played.attempt = replace(played.attempt, born=turn.born)
         recorder.bear(turn.born)
         turn.begin(scene.prompt)
         return turn
 
-    async def _finish(
-        self,
-        owner: Owner,
-        attempt: Attempt,
-        skill: Skill | None,
-        transcript: Transcript,
-        how: HowEnded,
-        rest: Sequence[Event],
-        warnings: Sequence[RunWarning],
-    ) -> Run:
+    async def _prepare(self, run: Run, scene: Scene) -> Session:
+        if run.handle is not None and not run.handle.loadable:
+            gone = "the resident process is gone, and its session cannot be loaded"
+            raise StageFailed(Code.INTERACTION_PROCESS_LOST, gone)
+        command = await self._stage.command(scene)
+        return Session(command, scene.engine.dialect(scene.plan), run.job.timeouts)
+
+    async def _finish(self, owner: Owner, played: Played) -> Run:
         """Everything is dead and on disk before the change that says so is committed."""
-        why = owner.interrupted.result() if owner.interrupted.done() else None
-        if why is Interrupt.LOST:
+        if owner.is_told(Interrupt.LOST):
             raise Lost
-        was_stopped = why is Interrupt.STOPPING and how.is_cut_off
         if owner.session is not None:
             owner.session.turn = None
             await owner.session.process.sync()
 
         async def decide(run: Run) -> Change:
-            now = self._clock()
-            if was_stopped and run.ending is None:
-                return lifecycle.interrupt_turn(
-                    run,
-                    now,
-                    process_started=True,
-                    counts=False,
-                    attempt=attempt,
-                    output=rest,
-                    handle=transcript.handle,
-                )
-            judged = judging.judge(run, skill, transcript, replace(how, canceled=run.ending is not None))
+            if owner.is_told(Interrupt.STOPPING) and played.how.is_cut_off and run.ending is None:
+                return self._cut_off(run, played)
+            how = replace(played.how, canceled=run.ending is not None)
+            judged = await asyncio.to_thread(judging.judge, run, played.transcript, how)
             if not (isinstance(judged.verdict, gate.Wait) and run.is_sticky):
-                await self._let_go(owner, gently=True)
-            more = [*warnings, *_unreaped(owner)]
-            report = judging.report(judged, transcript, rest, more)
-            return lifecycle.finish_turn(
-                run, attempt, judging.explained(judged.verdict, judged.finding), report, now
-            )
+                await owner.let_go(gently=True)
+            report = await asyncio.to_thread(_report, judged, played, owner.unreaped)
+            return lifecycle.finish_turn(run, played.attempt, judged.verdict, report, self._clock())
 
-        run = await self._commit(owner, decide)
+        run = await owner.commit(decide)
         log.info("run=%s turn %s ended: %s", run.id, run.attempt_number, run.state.value)
         return run
 
+    def _cut_off(self, run: Run, played: Played) -> Change:
+        """The service stops on purpose: the turn goes on at the next start, and it does not count."""
+        said = played.transcript
+        report = TurnReport(output=played.rest, handle=said.handle, usage=said.usage, noted=said.warnings)
+        return lifecycle.interrupt_turn(
+            run,
+            self._clock(),
+            process_started=played.was_started,
+            counts=False,
+            attempt=played.attempt,
+            report=report,
+        )
+
     async def _await_reply(self, owner: Owner) -> bool:
         """A resident process waits for a person, and with it its slot. True when there is a reply to play."""
-        session = owner.session
-        assert session is not None
+        assert owner.session is not None
         replied = asyncio.ensure_future(owner.replied.wait())
         try:
-            await first(session.process.exited, owner.interrupted, replied)
+            await first(owner.session.process.exited, owner.interrupted, replied)
         finally:
             replied.cancel()
-        if owner.interrupted.done():
-            await self._let_go(owner)
-            await self._settle(owner)
-            return False
-        if owner.replied.is_set():
-            owner.replied.clear()
+        if owner.replied.is_set() and not owner.interrupted.done():
             return True
-        await self._let_go(owner)
+        await owner.let_go()
         run = await self._settle(owner)
-        return run.lease == owner.lease
+        return run.lease == owner.lease and not owner.interrupted.done()
 
     async def _settle(self, owner: Owner) -> Run:
         """The resident process is gone: end the run if it was told to, else say what became of it."""
 
         async def decide(run: Run) -> Change | None:
             if run.state is State.WAITING_USER or run.ending is not None:
-                return lifecycle.lose_process(run, self._clock())
+                return lifecycle.lose_process(run, self._clock(), warnings=owner.unreaped)
             return None  # a reply came in the same moment; the next turn loads the session
 
-        return await self._commit(owner, decide)
-
-    async def _commit(self, owner: Owner, decide: Callable[[Run], Awaitable[Change | None]]) -> Run:
-        """Reads, decides and writes until the guard holds: who else changed the run is taken into account."""
-        while True:
-            run = await self._store.run(owner.run_id)
-            if run is None or run.lease != owner.lease:
-                raise Lost
-            change = await decide(run)
-            if change is None:
-                return run
-            try:
-                return await self._store.commit(change)
-            except Stale:
-                continue
-            except StorageUnavailable as error:
-                await self._pause(owner.run_id, error)
-
-    async def _pause(self, run_id: str, error: StorageUnavailable) -> None:
-        """A full disk is no verdict on a run: it keeps its slot until the write goes through."""
-        log.error("run=%s waits for the database: %s", run_id, error.message)
-        await asyncio.sleep(RETRY_SEC)
+        return await owner.commit(decide)
 
     async def _give_up(self, owner: Owner) -> None:
+        """A fault of ours must not leave a run that nobody owns."""
         failure = Failure(
             Code.INTERNAL_ERROR, "a fault of ours ended the turn; the service's log has the details"
         )
@@ -292,20 +245,21 @@ class Worker:
         async def decide(run: Run) -> Change:
             return lifecycle.reconcile_failed(run, failure, self._clock())
 
-        with suppress(Lost):
-            await self._commit(owner, decide)
+        while not owner.is_told(Interrupt.STOPPING):
+            try:
+                await owner.let_go()
+                await owner.commit(decide)
+            except Lost:
+                return
+            except OSError:
+                log.exception("run=%s cannot be ended yet", owner.run_id)
+                await asyncio.sleep(GIVE_UP_PAUSE_SEC)
+            else:
+                return
 
-    async def _let_go(self, owner: Owner, *, gently: bool = False) -> None:
-        session = owner.session
-        if session is not None:
-            await (session.leave() if gently else session.end())
-            owner.survivors = session.survivors
-            session.close()
-            owner.session = None
 
-
-def _output(run: Run, owner: Owner) -> Output:
-    return Output(
+def _batch(run: Run, owner: Owner) -> Batch:
+    return Batch(
         run_id=run.id,
         lease=owner.lease,
         engine=run.job.engine,
@@ -314,16 +268,44 @@ def _output(run: Run, owner: Owner) -> Output:
     )
 
 
-def _mark(run: Run) -> str:
-    return f"{run.id}/{run.attempt_number}.{run.try_number}"
+async def _spawn(session: Session, mark: str, logs: Sequence[Path]) -> None:
+    for pause in (*SPAWN_PAUSES_SEC, None):
+        try:
+            session.start(mark, *logs)
+        except SpawnFailed as failed:
+            if pause is None or not failed.is_passing:
+                code = Code.STORAGE_UNAVAILABLE if failed.subject == "output" else Code.ENGINE_NOT_READY
+                raise StageFailed(code, str(failed)) from failed
+            await asyncio.sleep(pause)
+        else:
+            return
 
 
-def _not_started(fault: Failure) -> HowEnded:
-    return HowEnded(kind=gate.ExitKind.NONZERO, fault=fault)
+def _redirect(session: Session, logs: Sequence[Path]) -> None:
+    try:
+        session.process.redirect(*logs)
+    except OSError as error:
+        raise StageFailed(Code.STORAGE_UNAVAILABLE, f"the raw log cannot be written: {error}") from error
 
 
-def _unreaped(owner: Owner) -> list[RunWarning]:
-    return [
-        RunWarning(Warn.PROCESS_NOT_REAPED, f"process {found.pid} ({found.command}) does not die")
-        for found in owner.survivors
-    ]
+def _report(judged: Judgement, played: Played, unreaped: Sequence[RunWarning]) -> TurnReport:
+    """Everything of the turn that goes into the change that ends it. Blocking: it may parse YAML."""
+    said, claim = played.transcript, judged.finding.claim
+    warnings = [*played.warnings, *unreaped]
+    question = None
+    if isinstance(judged.verdict, gate.Wait):
+        question, about = asking.question(said.messages, load_yaml)
+        warnings += about
+    if isinstance(judged.verdict, gate.Succeed) and claim.marker and not claim.marker_in_last:
+        warnings.append(RunWarning(Warn.MARKER_BEFORE_LAST_MESSAGE, "more was said after the done marker"))
+    return TurnReport(
+        output=played.rest,
+        handle=said.handle,
+        usage=said.usage,
+        noted=said.warnings,
+        warnings=warnings,
+        question=question,
+        result=judged.finding.value if judged.finding.output is gate.Output.VALID else None,
+        evidence=verdicts.evidence_view(judged),
+        verdict=verdicts.verdict_view(judged.verdict),
+    )

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from turnkeeper.core.contract import ArtifactRule
 from turnkeeper.core.errors import FileNotAvailable
-from turnkeeper.core.skill import ArtifactRule
 
 MOST = 1000
 """Files listed at the most: an agent that unpacks an archive must not make an endless answer."""
@@ -28,14 +28,19 @@ class Artifact:
 
 def find(workspace: Path, rules: Sequence[ArtifactRule]) -> list[Artifact]:
     """By the skill's patterns; without any, every ordinary file in the workspace."""
-    found = []
+    found: list[Artifact] = []
+    wanted = {rule.pattern for rule in rules if rule.required}
     for path, size in _files(workspace):
         rule = next((rule for rule in rules if _matches(path, rule.pattern)), None)
-        if rule is not None or not rules:
+        if rule is None and rules:
+            continue
+        seen = {pattern for pattern in wanted if _matches(path, pattern)}
+        if len(found) < MOST or seen:  # a long list must not hide a file that the skill requires
             mime = (rule and rule.mime) or mimetypes.guess_type(path)[0] or "application/octet-stream"
             found.append(Artifact(path, size, mime, rule.role if rule else None))
-            if len(found) == MOST:
-                break
+        wanted -= seen
+        if len(found) >= MOST and not wanted:
+            break
     return found
 
 
@@ -52,7 +57,7 @@ def open_inside(root: Path, path: str) -> int:
         raise FileNotAvailable(f"{path!r} is not a path inside the workspace")
     folder = -1
     try:
-        folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         for part in parts[:-1]:
             below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
             os.close(folder)
@@ -72,6 +77,8 @@ def open_inside(root: Path, path: str) -> int:
 
 
 def _files(workspace: Path) -> Iterator[tuple[str, int]]:
+    if workspace.is_symlink():
+        return
     looked_at = 0
     for folder, folders, names in os.walk(workspace, followlinks=False):
         folders.sort()

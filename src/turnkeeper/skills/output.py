@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from turnkeeper.core.contract import Contract
 from turnkeeper.core.evidence import Claim, Ladder, read_claim, text_without_marker, without_marker
 from turnkeeper.core.gate import Output
 from turnkeeper.core.run import Mode
-from turnkeeper.core.skill import Skill
 from turnkeeper.skills import schema
 
 
@@ -31,12 +31,12 @@ class Files:
     missing: tuple[str, ...] = ()
 
 
-def examine(messages: Sequence[str], skill: Skill, mode: Mode, files: Files) -> Finding:
+def examine(messages: Sequence[str], contract: Contract, mode: Mode, files: Files) -> Finding:
     claim = read_claim(messages)
     missing = [f"required artifact {pattern!r} is not in the workspace" for pattern in files.missing]
-    if skill.output_schema is not None:
-        return _by_schema(claim, skill.output_schema, missing)
-    value, rung = _without_schema(claim, skill, files)
+    if contract.output_schema is not None:
+        return _by_schema(claim, contract.output_schema, missing)
+    value, rung = _without_schema(claim, contract, files)
     if value is None:
         return Finding(claim, Output.NONE, None, ("the last message has no text", *missing))
     errors = list(missing)
@@ -58,10 +58,10 @@ def _by_schema(claim: Claim, wanted: Any, missing: Sequence[str]) -> Finding:
     return Finding(claim, Output.INVALID if errors else Output.VALID, value, tuple(errors))
 
 
-def _without_schema(claim: Claim, skill: Skill, files: Files) -> tuple[dict[str, Any] | None, Ladder]:
+def _without_schema(claim: Claim, contract: Contract, files: Files) -> tuple[dict[str, Any] | None, Ladder]:
     """A plain skill's result is its text; one with a runner may give an object all the same."""
     business = without_marker(claim.candidate) if claim.candidate else None
-    if business and not skill.is_plain:
+    if business and not contract.is_plain:
         return business, claim.rung
     text = text_without_marker(claim.text)
     return ({"text": text, "artifacts": list(files.there)}, Ladder.TEXT) if text else (None, Ladder.NONE)

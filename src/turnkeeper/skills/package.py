@@ -8,14 +8,15 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from turnkeeper.core.contract import ArtifactRule
 from turnkeeper.core.errors import SkillBroken, SkillNotFound, Warn
 from turnkeeper.core.evidence import MARKER_KEY
-from turnkeeper.core.run import Mode, RunWarning
-from turnkeeper.core.skill import ArtifactRule, Skill
+from turnkeeper.core.run import Mode, RunWarning, Timeouts
+from turnkeeper.core.skill import Skill
 from turnkeeper.skills import schema
 from turnkeeper.skills.yamltext import load_yaml
 
@@ -24,6 +25,7 @@ RUNNER_FILE = "assets/runner.json"
 MAX_FILE = 1024 * 1024
 MAX_FRONT = 64 * 1024
 """Characters of front matter: parsing YAML takes seconds for a megabyte."""
+MAX_SECONDS = 365 * 24 * 3600
 
 Stamp = tuple[int, int, int] | None
 """Changes whenever the file does; None while there is none."""
@@ -116,7 +118,7 @@ class _Reader:
         return skill
 
     def front_matter(self) -> Mapping[str, Any]:
-        text = self._text(SKILL_FILE)
+        text = self._text(SKILL_FILE) or ""
         lines = text.removeprefix("\ufeff").splitlines()
         if not lines or lines[0].strip() != "---":
             return {}
@@ -139,6 +141,8 @@ class _Reader:
             self.problems.append(f"{name}: is outside the skill's folder")
             return None
         text = self._text(name)
+        if text is None:
+            return None
         try:
             value = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -174,6 +178,7 @@ class _Reader:
             output_schema=schemas["output"],
             artifacts=self._artifacts(runner),
             prompts=self._prompts(runner),
+            timeouts=self._timeouts(runner),
             warnings=_loose(schemas["output"]),
         )
 
@@ -246,6 +251,17 @@ class _Reader:
             return {}
         return prompts
 
+    def _timeouts(self, runner: dict[str, Any]) -> dict[str, float]:
+        given = self._object(runner, "timeouts")
+        known = [field.name for field in fields(Timeouts)]
+        wrong = [name for name, value in given.items() if name not in known or not _is_span(value)]
+        if wrong:
+            self.problems.append(
+                f"{RUNNER_FILE}: timeouts takes seconds for {', '.join(known)}; wrong: {', '.join(wrong)}"
+            )
+            return {}
+        return given
+
     def _object(self, runner: dict[str, Any], key: str) -> dict[str, Any]:
         value = runner.get(key) or {}
         if isinstance(value, dict):
@@ -261,17 +277,17 @@ class _Reader:
         except (OSError, RuntimeError, ValueError):
             return False  # a loop of links, or a name that no file can have
 
-    def _text(self, name: str) -> str:
+    def _text(self, name: str) -> str | None:
         path = self._root / name
         self.stamps[path] = _stamp(path)
         try:
             data = _head(path, MAX_FILE + 1)
         except OSError as error:
             self.problems.append(f"{name}: cannot be read ({error.strerror})")
-            return ""
+            return None
         if len(data) > MAX_FILE:
             self.problems.append(f"{name}: is larger than {MAX_FILE} bytes")
-            return ""
+            return None
         return data.decode("utf-8", errors="replace")
 
 
@@ -284,6 +300,11 @@ def _head(path: Path, most: int) -> bytes:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "not an ordinary file")
         return file.read(most)
+
+
+def _is_span(value: object) -> bool:
+    """Seconds that a job could ask for as well."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= MAX_SECONDS
 
 
 def _stays_inside(pattern: PurePosixPath) -> bool:

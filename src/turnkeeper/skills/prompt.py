@@ -9,16 +9,14 @@ from importlib import resources
 from pathlib import Path
 
 from turnkeeper.core.run import Job
-from turnkeeper.core.skill import Skill
 
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 
 
-def start(job: Job, skill: Skill, skill_dir: Path) -> str:
-    own = skill.prompts.get(job.engine) or skill.prompts.get("default")
+def start(job: Job, skill_dir: Path) -> str:
     return _fill(
-        own or fragment("start"),
-        name=skill.name,
+        job.contract.prompt or fragment("start"),
+        name=job.contract.name,
         skill_file=str(skill_dir / "SKILL.md"),
         input=json.dumps(job.input, ensure_ascii=False, indent=2),
         parameter=json.dumps(job.parameter, ensure_ascii=False, indent=2),
@@ -35,5 +33,5 @@ def fragment(name: str) -> str:
 
 
 def _fill(template: str, **values: str) -> str:
-    """In one pass, so that a placeholder inside a value stays as it is; an unknown one is a fault of ours."""
+    """In one pass, so that a placeholder inside a value stays as it is; so does one that we do not know."""
     return _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), template)

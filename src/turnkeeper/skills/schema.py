@@ -5,15 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from jsonschema_rs import Draft202012Validator, ValidationError
 
+MOST = 100
+LONGEST = 300
+"""A wrong value is repeated in its message, and may be megabytes long."""
+
 
 def errors(schema: Mapping[str, Any], value: object) -> list[str]:
-    """Every error with the JSON pointer of the place it is about."""
+    """Every error with the JSON pointer of the place it is about; only the first of very many, and shortened."""
     validator = _compiled(json.dumps(schema, sort_keys=True))
-    return [f"{_pointer(error.instance_path)}: {error.message}" for error in validator.iter_errors(value)]
+    found = list(islice(validator.iter_errors(value), MOST + 1))
+    listed = [f"{_pointer(error.instance_path)}: {_short(error.message)}" for error in found[:MOST]]
+    return [*listed, "/: and more errors"] if len(found) > MOST else listed
 
 
 def problem(schema: Mapping[str, Any]) -> str | None:
@@ -39,6 +46,10 @@ def defaults(schema: Mapping[str, Any] | None, given: Mapping[str, Any]) -> dict
 @lru_cache(maxsize=256)
 def _compiled(text: str) -> Draft202012Validator:
     return Draft202012Validator(json.loads(text), retriever=_refuse)
+
+
+def _short(message: str) -> str:
+    return message if len(message) <= LONGEST else f"{message[:LONGEST]}…"
 
 
 def _refuse(uri: str) -> Any:

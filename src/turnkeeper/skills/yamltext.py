@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import yaml
 
+MAX_DEPTH = 50
+"""Levels; a thousand open brackets would take a second."""
+
 
 class _Loader(yaml.SafeLoader):
     """Without aliases: an anchor that is used again and again can grow to gigabytes."""
 
+    _depth = 0
+
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
             raise yaml.YAMLError("aliases are not allowed")
-        return super().compose_node(parent, index)
+        if self._depth == MAX_DEPTH:
+            raise yaml.YAMLError(f"more than {MAX_DEPTH} levels")
+        self._depth += 1
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
 
 
 def load_yaml(text: str) -> object:

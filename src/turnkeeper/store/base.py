@@ -70,7 +70,7 @@ class RunFilter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Output:
+class Batch:
     """A batch of what an engine said, under the lease of the worker that heard it."""
 
     run_id: str
@@ -96,7 +96,7 @@ class Store(Protocol):
         """Writes the change, or raises Stale (or KeyTaken) and writes nothing. Returns the run as it is stored:
         a handle that output has brought since stays, unless the change brings one itself."""
 
-    async def append(self, output: Output) -> None:
+    async def append(self, batch: Batch) -> None:
         """Refused with Stale unless the run is running under that lease."""
 
     async def preserve_waiting(self, now: datetime, engines: Collection[str]) -> int:

@@ -20,10 +20,10 @@ from turnkeeper.core.run import Attempt, Interaction, Run
 from turnkeeper.core.statechart import State, Trigger
 from turnkeeper.store import rows, writes
 from turnkeeper.store.base import (
+    Batch,
     KeptKey,
     LogEntry,
     Notice,
-    Output,
     RunFilter,
     Stats,
 )
@@ -49,7 +49,7 @@ class SqliteStore:
                 self._connection = _connect(self._path)
                 undo.callback(self._connection.close)
                 migrate(self._connection)
-                self.data_id = _data_id(self._connection)
+                self.data_id = _data_id(self._connection, data_dir)
             except sqlite3.Error as error:
                 raise StorageUnavailable(f"the database {self._path} cannot be opened: {error}") from error
             undo.pop_all()
@@ -93,9 +93,9 @@ class SqliteStore:
         written: Run = await self._writer.submit(op)
         return written
 
-    async def append(self, output: Output) -> None:
+    async def append(self, batch: Batch) -> None:
         def op(connection: sqlite3.Connection) -> tuple[None, Notice]:
-            return None, Notice(output.run_id, writes.write_output(connection, output))
+            return None, Notice(batch.run_id, writes.write_batch(connection, batch))
 
         await self._writer.submit(op)
 
@@ -248,10 +248,17 @@ def _connect(path: Path) -> sqlite3.Connection:
         return connection
 
 
-def _data_id(connection: sqlite3.Connection) -> str:
-    connection.execute("INSERT OR IGNORE INTO meta VALUES ('data_id', ?)", (uuid.uuid4().hex,))
-    (data_id,) = connection.execute("SELECT value FROM meta WHERE name = 'data_id'").fetchone()
-    return str(data_id)
+def _data_id(connection: sqlite3.Connection, data_dir: Path) -> str:
+    """A copied data directory is another one: it must never take the original's processes for its own."""
+    status = (data_dir / "lock").stat()
+    place = f"{status.st_dev}:{status.st_ino}"
+    known = dict(
+        connection.execute("SELECT name, value FROM meta WHERE name IN ('data_id', 'place')").fetchall()
+    )
+    if known.get("place") != place:
+        known = {"data_id": uuid.uuid4().hex, "place": place}
+        connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", known.items())
+    return str(known["data_id"])
 
 
 def _can_go_on(engines: Collection[str]) -> str:

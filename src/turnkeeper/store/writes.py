@@ -11,7 +11,7 @@ from turnkeeper.core.change import Change
 from turnkeeper.core.fcmp import Event, instant
 from turnkeeper.core.run import Run
 from turnkeeper.store import rows
-from turnkeeper.store.base import KEY_KEPT, KeyTaken, LogEntry, Output, Stale
+from turnkeeper.store.base import KEY_KEPT, Batch, KeyTaken, LogEntry, Stale
 
 _FIXED = frozenset({"id", "last_seq", "job", "skill_id", "engine", "mode", "created_at"})
 _HANDLE = frozenset({"handle_id", "handle_loadable"})
@@ -79,35 +79,35 @@ def _keep_key(connection: sqlite3.Connection, change: Change) -> None:
         raise KeyTaken(change.idempotency.key)
 
 
-def write_output(connection: sqlite3.Connection, output: Output) -> tuple[LogEntry, ...]:
-    handle = output.handle
+def write_batch(connection: sqlite3.Connection, batch: Batch) -> tuple[LogEntry, ...]:
+    handle = batch.handle
     updated = connection.execute(
         "UPDATE runs SET last_seq = last_seq + ?, handle_id = coalesce(?, handle_id), "
         "handle_loadable = coalesce(?, handle_loadable) "
         "WHERE id = ? AND state = 'running' AND lease = ? RETURNING last_seq",
         (
-            len(output.events),
+            len(batch.events),
             handle and handle.session_id,
             handle and int(handle.loadable),
-            output.run_id,
-            output.lease,
+            batch.run_id,
+            batch.lease,
         ),
     ).fetchone()
     if updated is None:
-        raise Stale(output.run_id)
-    if output.born is not None:
+        raise Stale(batch.run_id)
+    if batch.born is not None:
         connection.execute(
             "UPDATE attempts SET pid = ?, pid_start = ? WHERE run_id = ? AND attempt_number = ? AND try_number = ?",
             (
-                output.born.pid,
-                output.born.start_time,
-                output.run_id,
-                output.attempt_number,
-                output.try_number,
+                batch.born.pid,
+                batch.born.start_time,
+                batch.run_id,
+                batch.attempt_number,
+                batch.try_number,
             ),
         )
-    first = updated["last_seq"] - len(output.events) + 1
-    return _write_events(connection, output.events, run_id=output.run_id, first=first, engine=output.engine)
+    first = updated["last_seq"] - len(batch.events) + 1
+    return _write_events(connection, batch.events, run_id=batch.run_id, first=first, engine=batch.engine)
 
 
 def _write_events(

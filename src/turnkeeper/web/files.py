@@ -54,11 +54,8 @@ async def get_result(run_id: RunId, house: HouseOf) -> dict[str, Any]:
 async def list_artifacts(run_id: RunId, house: HouseOf) -> dict[str, Any]:
     """Files in the workspace that the skill declares, or all of them if it declares none."""
     run = await house.jobs.run(run_id)
-    folder = house.stage.folder(run.id)
-    if not folder.skill.exists():
-        return {"request_id": run.id, "artifacts": []}
-    skill = await asyncio.to_thread(house.stage.frozen_skill, run)
-    found = await asyncio.to_thread(artifacts.find, folder.workspace, skill.artifacts)
+    workspace = house.stage.folder(run.id).workspace
+    found = await asyncio.to_thread(artifacts.find, workspace, run.job.contract.artifacts)
     listed = [{"path": each.path, "size": each.size, "mime": each.mime, "role": each.role} for each in found]
     return {"request_id": run.id, "artifacts": listed}
 

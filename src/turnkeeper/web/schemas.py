@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from turnkeeper.core.errors import OptionConflict
 from turnkeeper.core.run import Mode, OnInterrupted
 from turnkeeper.core.waiting import ProfileKind
-from turnkeeper.runtime.jobs import JobRequest
+from turnkeeper.runtime.intake import JobRequest
 
 Seconds = Annotated[float, Field(gt=0, le=365 * 24 * 3600, allow_inf_nan=False)]
 State = Literal["queued", "running", "waiting_user", "succeeded", "failed", "canceled"]

@@ -1,0 +1,123 @@
+"""Makes a Job out of a client's wish: every default settled, everything checked before anything is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from turnkeeper.core.errors import EngineNotFound, EngineNotReady, InputInvalid, ProfileUnsupported
+from turnkeeper.core.run import Job, Mode, OnInterrupted, Profile, RunWarning, Timeouts
+from turnkeeper.core.skill import Skill
+from turnkeeper.core.waiting import ProfileKind
+from turnkeeper.engines.base import Engine
+from turnkeeper.skills import schema
+from turnkeeper.skills.package import Shelf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRequest:
+    """A client's wish, before defaults."""
+
+    skill_id: str
+    engine: str | None = None
+    input: Mapping[str, Any] = field(default_factory=dict)
+    parameter: Mapping[str, Any] = field(default_factory=dict)
+    model: str | None = None
+    mode: Mode = Mode.AUTO
+    strict: bool = True
+    session_timeout_sec: float | None = None
+    profile: ProfileKind | None = None
+    timeouts: Mapping[str, float] = field(default_factory=dict)
+    on_interrupted: OnInterrupted = OnInterrupted.RESUME
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The operator's choices that jobs are made with."""
+
+    max_queued: int
+    default_engine: str | None
+    session_timeout_sec: float
+    timeouts: Timeouts
+
+
+class Intake:
+    def __init__(self, shelf: Shelf, engines: Mapping[str, Engine], policy: Policy) -> None:
+        self._shelf = shelf
+        self._engines = engines
+        self._policy = policy
+
+    def job(self, request: JobRequest) -> tuple[Job, tuple[RunWarning, ...]]:
+        """The job and what is worth telling about its skill. Blocking: it may read the skill's files."""
+        skill = self._shelf.get(request.skill_id)
+        skill.require_mode(request.mode)
+        engine = self._engine(request, skill)
+        engine.require(skill, request.parameter)
+        own = {key: value for key, value in request.parameter.items() if key in engine.own_parameters}
+        rest = {key: value for key, value in request.parameter.items() if key not in own}
+        parameter = _validated("parameter", skill.parameter_schema, rest)
+        job = Job(
+            skill_id=skill.id,
+            skill_version=skill.version,
+            contract=skill.contract(engine.name),
+            engine=engine.name,
+            mode=request.mode,
+            strict=request.strict,
+            session_timeout_sec=request.session_timeout_sec or self._policy.session_timeout_sec,
+            profile=_profile(engine, request),
+            model=request.model,
+            input=_validated("input", skill.input_schema, request.input),
+            parameter={**parameter, **own},
+            timeouts=replace(self._policy.timeouts, **{**skill.timeouts, **request.timeouts}),
+            on_interrupted=request.on_interrupted,
+            max_attempt=skill.max_attempt,
+        )
+        return job, skill.warnings
+
+    def _engine(self, request: JobRequest, skill: Skill) -> Engine:
+        name = request.engine or self._policy.default_engine or self._first_ready(skill)
+        skill.require_engine(name)
+        engine = self._engines.get(name)
+        if engine is None:
+            raise EngineNotFound(f"there is no engine {name!r} here; there are: {', '.join(self._engines)}")
+        ready = engine.readiness()
+        if not ready.ready:
+            raise EngineNotReady(
+                f"{name} is not ready: {ready.reason}. To fix it: {ready.fix}", fix=ready.fix
+            )
+        return engine
+
+    def _first_ready(self, skill: Skill) -> str:
+        """A real engine, never the demo by surprise."""
+        for name in skill.effective_engines(self._engines):
+            engine = self._engines.get(name)
+            if engine is not None and not engine.is_demo and engine.readiness().ready:
+                return name
+        raise EngineNotReady(
+            "no engine was named and no real one is ready here; install one, set a default engine, "
+            'or try the built-in one with "engine": "demo"'
+        )
+
+
+def _profile(engine: Engine, request: JobRequest) -> Profile:
+    if request.profile is not None and request.profile not in engine.profiles:
+        raise ProfileUnsupported(
+            f"{engine.name} cannot wait as {request.profile.value!r}; it can: {', '.join(engine.profiles)}"
+        )
+    if request.mode is Mode.AUTO and ProfileKind.RESUMABLE in engine.profiles:
+        return Profile(ProfileKind.RESUMABLE, "auto mode never waits and runs headless")
+    if request.profile is not None:
+        return Profile(request.profile, "asked for by the job")
+    best = engine.profiles[0]
+    can = "can" if best is ProfileKind.RESUMABLE else "cannot"
+    return Profile(best, f"the engine {can} resume a session in a new process")
+
+
+def _validated(what: str, wanted: Mapping[str, Any] | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    value = schema.defaults(wanted, given)
+    errors = schema.errors(wanted, value) if wanted else []
+    if errors:
+        listed = [f"/{what}{error}" for error in errors]
+        raise InputInvalid(f"{what} does not fit the skill's schema: {'; '.join(listed)}", errors=listed)
+    return value

@@ -1,0 +1,96 @@
+"""One run with a slot: its lease, its process if it has one, the signals that reach it, the writes it may do."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TypeVar
+
+from turnkeeper.core.change import Change
+from turnkeeper.core.errors import StorageUnavailable, Warn
+from turnkeeper.core.run import Run, RunWarning
+from turnkeeper.core.statechart import State
+from turnkeeper.engines.census import Found
+from turnkeeper.runtime.turns import Interrupt, Session
+from turnkeeper.store.base import Stale, Store
+
+log = logging.getLogger(__name__)
+
+RETRY_SEC = 1.0
+
+T = TypeVar("T")
+Decide = Callable[[Run], Awaitable[Change | None]]
+
+
+class Lost(Exception):
+    """The run is no longer ours: stop its process and write nothing more."""
+
+
+class Owner:
+    def __init__(self, run_id: str, store: Store) -> None:
+        self.run_id = run_id
+        self.lease = uuid.uuid4().hex
+        self.session: Session | None = None
+        self.interrupted: asyncio.Future[Interrupt] = asyncio.get_running_loop().create_future()
+        self.replied = asyncio.Event()
+        self._survivors: list[Found] = []
+        self._store = store
+
+    def interrupt(self, why: Interrupt) -> None:
+        if not self.interrupted.done():
+            self.interrupted.set_result(why)
+
+    def is_told(self, why: Interrupt) -> bool:
+        return self.interrupted.done() and self.interrupted.result() is why
+
+    def hear(self, run: Run) -> None:
+        """Somebody else changed the run: told to end, or answered."""
+        if run.lease != self.lease:
+            return
+        if run.ending is not None:
+            self.interrupt(Interrupt.ENDING)
+        elif run.state is State.QUEUED:
+            self.replied.set()
+
+    async def commit(self, decide: Decide) -> Run:
+        """Reads, decides and writes until the guard holds: who else changed the run is taken into account."""
+        while True:
+            run = await self.patiently(partial(self._store.run, self.run_id))
+            if run is None or run.lease != self.lease:
+                raise Lost
+            change = await decide(run)
+            if change is None:
+                return run
+            try:
+                return await self.patiently(partial(self._store.commit, change))
+            except Stale:
+                continue
+
+    async def patiently(self, call: Callable[[], Awaitable[T]]) -> T:
+        """A full disk is no verdict on a run: it keeps its slot until the database is back, or the service stops."""
+        while True:
+            try:
+                return await call()
+            except StorageUnavailable as error:
+                if self.is_told(Interrupt.STOPPING):
+                    raise Lost from error
+                log.error("run=%s waits for the database: %s", self.run_id, error.message)
+                await asyncio.sleep(RETRY_SEC)
+
+    async def let_go(self, *, gently: bool = False) -> None:
+        """Nothing of the run is alive after this."""
+        session = self.session
+        if session is not None:
+            self._survivors = await (session.leave() if gently else session.end())
+            session.close()
+            self.session = None
+
+    @property
+    def unreaped(self) -> list[RunWarning]:
+        return [
+            RunWarning(Warn.PROCESS_NOT_REAPED, f"process {found.pid} ({found.command}) does not die")
+            for found in self._survivors
+        ]
