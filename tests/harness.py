@@ -247,7 +247,12 @@ class Daemon:
         command += ["--data-dir", str(self.data_dir), "--skills-dir", str(SKILLS)]
         with (self.data_dir.parent / "service.log").open("a") as log:
             self._process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=log)
-        self.client = Client(self._url())
+        try:
+            self.client = Client(self._url())
+        except BaseException:
+            self._process.kill()
+            self._process.communicate()
+            raise
 
     def _url(self) -> str:
         assert self._process is not None

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from turnkeeper.wiring import Service
 
 app = typer.Typer(
-    help="Runs agent skills on agent CLIs, and asks a person when it matters.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -59,6 +58,21 @@ def version() -> None:
     typer.echo(__version__)
 
 
+def _version_option(wanted: bool) -> None:
+    if wanted:
+        version()
+        raise typer.Exit
+
+
+@app.callback()
+def turnkeeper(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_version_option, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Runs agent skills on agent CLIs, and asks a person when it matters."""
+
+
 async def _serve(settings: Settings) -> None:
     # The web stack takes most of the start-up time: `turnkeeper version` and a wrong setting should not pay for it.
     from turnkeeper import wiring
@@ -70,17 +84,23 @@ async def _serve(settings: Settings) -> None:
 
 
 def _banner(service: Service, settings: Settings) -> str:
-    where = "TURNKEEPER_TOKEN" if settings.token else f"kept in {settings.data_dir / 'token'}"
-    token = shlex.quote(f"Authorization: Bearer {service.token}")
+    header, shown = _token_lines(service, settings)
     if any(skill is not None and skill.id == FIRST_JOB["skill_id"] for skill, _ in service.house.shelf.all()):
         body = shlex.quote(json.dumps(FIRST_JOB))
         words = "Start a first run:"
-        call = f"curl -s {service.url}/v1/jobs -H {token} -H 'Content-Type: application/json' -d {body}"
+        call = f"curl -s {service.url}/v1/jobs -H {header} -H 'Content-Type: application/json' -d {body}"
     else:
         words = f"See which skills are there (in {', '.join(map(str, settings.skills_dir))}):"
-        call = f"curl -s {service.url}/v1/skills -H {token}"
-    return (
-        f"\nTurnkeeper {__version__} is ready at {service.url}\n"
-        f"Token ({where}):\n  {service.token}\n\n"
-        f"{words}\n  {call}\n"
-    )
+        call = f"curl -s {service.url}/v1/skills -H {header}"
+    return f"\nTurnkeeper {__version__} is ready at {service.url}\n{shown}\n\n{words}\n  {call}\n"
+
+
+def _token_lines(service: Service, settings: Settings) -> tuple[str, str]:
+    """The header for a shell, and what is said about the token. One that the operator gave is not repeated."""
+    if settings.token is not None:
+        return (
+            '"Authorization: Bearer $TURNKEEPER_TOKEN"',
+            "Token: the one from your settings (not shown; the line below takes it from TURNKEEPER_TOKEN)",
+        )
+    header = shlex.quote(f"Authorization: Bearer {service.token}")
+    return header, f"Token (kept in {settings.data_dir / 'token'}):\n  {service.token}"

@@ -22,16 +22,20 @@ from turnkeeper.core.run import Timeouts
 
 Seconds = Annotated[float, Field(gt=0, le=365 * 24 * 3600)]
 SECRET = ("token",)
+NOT_SETTINGS = frozenset({"CONFIG", "RUN", "URL"})
+"""Names with our prefix that mean something else: this file's path, the mark of an engine, a client's server."""
+
+_LIMITS = Timeouts()
 
 
 class TimeoutSettings(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    first_byte_sec: Seconds = 120
-    idle_sec: Seconds = 600
-    turn_sec: Seconds = 3600
-    result_grace_sec: Seconds = 5
-    step_sec: Seconds = 5
+    first_byte_sec: Seconds = _LIMITS.first_byte_sec
+    idle_sec: Seconds = _LIMITS.idle_sec
+    turn_sec: Seconds = _LIMITS.turn_sec
+    result_grace_sec: Seconds = _LIMITS.result_grace_sec
+    step_sec: Seconds = _LIMITS.step_sec
 
     def core(self) -> Timeouts:
         return Timeouts(**self.model_dump())
@@ -142,6 +146,7 @@ class _TomlFile(PydanticBaseSettingsSource):
 
 def load_settings(**given: Any) -> Settings:
     """From the command line, the environment and the file, in this order of weight."""
+    _refuse_unknown_names()
     try:
         return Settings(**{name: value for name, value in given.items() if value is not None})
     except ValidationError as error:
@@ -151,3 +156,12 @@ def load_settings(**given: Any) -> Settings:
         raise SettingsInvalid(f"TURNKEEPER_{name} = {value}: {first['msg']}") from error
     except SettingsError as error:
         raise SettingsInvalid(f"{error}: {error.__cause__}") from error
+
+
+def _refuse_unknown_names() -> None:
+    """A misspelled variable would otherwise be a setting that silently does nothing."""
+    known = sorted(name.upper() for name in Settings.model_fields)
+    names = [name.removeprefix("TURNKEEPER_") for name in os.environ if name.startswith("TURNKEEPER_")]
+    unknown = sorted(name for name in names if name.split("__")[0] not in (*known, *NOT_SETTINGS))
+    if unknown:
+        raise SettingsInvalid(f"there is no setting TURNKEEPER_{unknown[0]}; known are: {', '.join(known)}")

@@ -90,6 +90,8 @@ class Deadlines:
         self._timer = self._next = None
         if self._sweep is None or self._sweep.done():
             self._sweep = asyncio.create_task(self._round())
+        else:
+            self.arm(self._clock() + RETRY)  # the round under way may have looked before this one was there
 
     async def _round(self) -> None:
         try:

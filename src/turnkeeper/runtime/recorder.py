@@ -48,6 +48,8 @@ class Recorder:
         self._timer: asyncio.TimerHandle | None = None
         self._append: asyncio.Task[None] | None = None
         self._is_closed = False
+        self._is_refused = False
+        """The database could not take the last batch: it is asked again by the timer, not by every line."""
         self.broken: asyncio.Future[Exception] = self._loop.create_future()
         """A batch that cannot be written at all: a fault of ours, and the end of the turn."""
 
@@ -100,7 +102,7 @@ class Recorder:
         return list(self._pending)
 
     def _schedule(self) -> None:
-        if self._is_closed or self._append is not None:
+        if self._is_closed or self._is_refused or self._append is not None:
             return
         if self._size >= BATCH_BYTES:
             self._flush()
@@ -108,6 +110,7 @@ class Recorder:
             self._timer = self._loop.call_later(BATCH_SEC, self._flush)
 
     def _flush(self) -> None:
+        self._is_refused = False
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -141,6 +144,7 @@ class Recorder:
         self._handle, self._born = self._handle or batch.handle, self._born or batch.born
         self._append = None
         if not self._is_closed:
+            self._is_refused = True
             self._timer = self._loop.call_later(RETRY_SEC, self._flush)
 
 

@@ -187,6 +187,7 @@ class Worker:
 
         async def decide(run: Run) -> Change:
             if owner.is_told(Interrupt.STOPPING) and played.how.is_cut_off and run.ending is None:
+                await owner.let_go()
                 return self._cut_off(run, played)
             how = replace(played.how, canceled=run.ending is not None)
             judged = await asyncio.to_thread(judging.judge, run, played.transcript, how)
