@@ -193,7 +193,8 @@ def _fields(model: type[BaseModel], prefix: str = "") -> Iterable[tuple[str, Fie
 def _default(name: str, field: FieldInfo) -> str:
     if name in DEFAULTS:
         return DEFAULTS[name]
-    return f"`{field.default}`" if field.default not in (None, ()) else "none"
+    shown = f"{field.default:g}" if isinstance(field.default, float) else field.default
+    return f"`{shown}`" if field.default not in (None, ()) else "none"
 
 
 def _meanings(codes: Iterable[Code | Warn]) -> str:

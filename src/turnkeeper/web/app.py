@@ -8,7 +8,7 @@ from fastapi import FastAPI
 
 from turnkeeper import __version__
 from turnkeeper.runtime.house import House
-from turnkeeper.web import catalogue, events, files, jobs, problems
+from turnkeeper.web import catalogue, events, files, jobs, problems, service
 from turnkeeper.web.guard import OPEN_PATHS
 from turnkeeper.web.parts import PROBLEM
 from turnkeeper.web.parts import problems as documented
@@ -45,8 +45,7 @@ def make_app(house: House, *, heartbeat_sec: float = events.HEARTBEAT_SEC) -> Fa
     )
     app.state.house = house
     app.state.heartbeat_sec = heartbeat_sec
-    for module in (jobs, events, files, catalogue):
+    for module in (jobs, events, files, catalogue, service):
         app.include_router(module.router)
-    app.include_router(catalogue.service)
     problems.install(app)
     return app
