@@ -1,0 +1,289 @@
+"""`turnkeeper serve` as a person meets it: one clear line when it cannot start, and a banner that is true."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.harness import PATIENCE, SKILLS
+from turnkeeper import __version__
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "skills"
+
+
+def environment(home: Path, **more: str) -> dict[str, str]:
+    """Nothing of the person who runs the tests: neither their settings nor their folders."""
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}
+    return kept | {"HOME": str(home), "PYTHONWARNINGS": "error"} | more
+
+
+def turnkeeper(home: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "turnkeeper", *arguments],
+        env=environment(home, **env),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+
+def refusal(home: Path, *arguments: str, **env: str) -> str:
+    """The one line that it says when it does not start."""
+    ended = turnkeeper(home, "serve", "--port", "0", *arguments, **env)
+    assert ended.returncode == 2, ended.stderr
+    assert ended.stdout == ""
+    assert "Traceback" not in ended.stderr
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith("turnkeeper: ")
+    return line.removeprefix("turnkeeper: ")
+
+
+@contextmanager
+def served(home: Path, *arguments: str, **env: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """A running service and what it said when it was ready."""
+    command = [sys.executable, "-m", "turnkeeper", "serve", "--port", "0", *arguments]
+    with (home / "stderr").open("w") as log:
+        process = subprocess.Popen(command, env=environment(home, **env), stdout=subprocess.PIPE, stderr=log)
+    try:
+        yield _banner(process, home / "stderr"), process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == 0, (home / "stderr").read_text()
+        assert process.stdout is not None
+        process.stdout.close()
+    assert "Traceback" not in (home / "stderr").read_text()
+
+
+def _banner(process: subprocess.Popen[bytes], log: Path) -> str:
+    assert process.stdout is not None
+    said, deadline = b"", time.monotonic() + PATIENCE
+    while b"curl" not in said or not said.endswith(b"\n"):
+        ready, _, _ = select.select([process.stdout], [], [], deadline - time.monotonic())
+        assert ready, "it never said that it is ready"
+        some = os.read(process.stdout.fileno(), 4096)
+        assert some, log.read_text()
+        said += some
+    return said.decode()
+
+
+@pytest.mark.parametrize("way", ["version", "--version"])
+def test_version(tmp_path: Path, way: str) -> None:
+    ended = turnkeeper(tmp_path, way)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, f"{__version__}\n", "")
+
+
+def test_help_needs_nothing(tmp_path: Path) -> None:
+    ended = turnkeeper(tmp_path, "serve", "--help")
+    assert ended.returncode == 0
+    assert "--data-dir" in ended.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+class TestRefusals:
+    @pytest.mark.failure("V11")
+    @pytest.mark.parametrize(
+        ("name", "value", "words"),
+        [
+            ("SLOTS", "many", "TURNKEEPER_SLOTS = 'many': "),
+            ("SLOTS", "0", "TURNKEEPER_SLOTS = '0': "),
+            ("HOST", "", "TURNKEEPER_HOST = '': "),
+            ("MAX_QUEUED", "-1", "TURNKEEPER_MAX_QUEUED = '-1': "),
+            ("SESSION_TIMEOUT_SEC", "nan", "TURNKEEPER_SESSION_TIMEOUT_SEC = 'nan': "),
+            ("TIMEOUTS__IDLE_SEC", "soon", "TURNKEEPER_TIMEOUTS__IDLE_SEC = 'soon': "),
+            ("TIMEOUTS__IDLE", "5", "TURNKEEPER_TIMEOUTS__IDLE = '5': "),
+            ("TIMEOUTS", "{", "TURNKEEPER_TIMEOUTS"),
+            ("ENGINES", "codex", "ENGINES"),
+            ("ENGINES__DEMO__LIMIT", "0", "TURNKEEPER_ENGINES__DEMO__LIMIT = '0': "),
+            ("DATA_DIR", "~nobody-of-this-name/data", "TURNKEEPER_DATA_DIR"),
+        ],
+    )
+    def test_wrong_setting_is_named_with_its_value(
+        self, tmp_path: Path, name: str, value: str, words: str
+    ) -> None:
+        line = refusal(tmp_path, **{f"TURNKEEPER_{name}": value})
+        assert words.removeprefix("TURNKEEPER_").lower() in line.lower()
+        assert list(tmp_path.iterdir()) == [], "nothing was made"
+
+    def test_wrong_option_is_named_like_the_setting(self, tmp_path: Path) -> None:
+        ended = turnkeeper(tmp_path, "serve", "--port", "70000")
+        assert ended.returncode == 2
+        assert ended.stderr.startswith("turnkeeper: TURNKEEPER_PORT = 70000: ")
+
+    def test_token_is_never_shown(self, tmp_path: Path) -> None:
+        line = refusal(tmp_path, TURNKEEPER_TOKEN="too short")
+        assert line.startswith("TURNKEEPER_TOKEN = (not shown): ")
+
+    @pytest.mark.failure("V11")
+    def test_port_in_use(self, tmp_path: Path) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            port = str(other.getsockname()[1])
+            line = refusal(tmp_path, "--port", port, "--data-dir", str(tmp_path / "data"))
+        assert line == f"cannot listen on 127.0.0.1:{port}: Address already in use; choose another --port"
+
+    def test_address_that_is_not_ours(self, tmp_path: Path) -> None:
+        line = refusal(tmp_path, "--host", "203.0.113.5", "--data-dir", str(tmp_path / "data"))
+        assert line.startswith("cannot listen on 203.0.113.5:0: ")
+
+    @pytest.mark.failure("V04")
+    def test_file_in_place_of_the_data_directory(self, tmp_path: Path) -> None:
+        (tmp_path / "data").write_text("precious")
+        for where in ("data", "data/below"):
+            line = refusal(tmp_path, "--data-dir", str(tmp_path / where))
+            assert line.startswith(f"the data directory {tmp_path / where} cannot be made: ")
+        assert (tmp_path / "data").read_text() == "precious"
+
+    @pytest.mark.failure("V04")
+    @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only for root")
+    def test_data_directory_that_cannot_be_written(self, tmp_path: Path) -> None:
+        (tmp_path / "data").mkdir(mode=0o500)
+        line = refusal(tmp_path, "--data-dir", str(tmp_path / "data"))
+        assert line == f"the data directory {tmp_path / 'data'} is not writable"
+
+    def test_token_file_that_others_can_read(self, tmp_path: Path) -> None:
+        (tmp_path / "data").mkdir()
+        (tmp_path / "data" / "token").write_text("a-token-of-decent-length")
+        (tmp_path / "data" / "token").chmod(0o644)
+        line = refusal(tmp_path, "--data-dir", str(tmp_path / "data"))
+        assert (
+            line
+            == f"{tmp_path / 'data' / 'token'} can be read by others; run: chmod 600 {tmp_path / 'data' / 'token'}"
+        )
+
+    @pytest.mark.failure("V06")
+    def test_data_directory_of_another_server(self, tmp_path: Path) -> None:
+        data_dir = str(tmp_path / "data")
+        with served(tmp_path, "--data-dir", data_dir) as (_, process):
+            line = refusal(tmp_path, "--data-dir", data_dir)
+        assert f"pid {process.pid}" in line
+
+
+class TestConfigFile:
+    def refused(self, tmp_path: Path, text: str) -> str:
+        path = tmp_path / "turnkeeper.toml"
+        path.write_text(text)
+        line = refusal(tmp_path, TURNKEEPER_CONFIG=str(path))
+        assert list(tmp_path.iterdir()) == [path], "nothing was made"
+        return line
+
+    @pytest.mark.failure("V11")
+    def test_unknown_key(self, tmp_path: Path) -> None:
+        line = self.refused(tmp_path, 'slot = 5\nhosts = "x"\nslots = 2\n')
+        assert line == f"{tmp_path / 'turnkeeper.toml'} has settings that do not exist: hosts, slot"
+
+    def test_unknown_key_in_a_table(self, tmp_path: Path) -> None:
+        assert "TIMEOUTS__IDLE" in self.refused(tmp_path, "[timeouts]\nidle = 5\n")
+
+    @pytest.mark.failure("V11")
+    def test_not_toml(self, tmp_path: Path) -> None:
+        line = self.refused(tmp_path, "slots = \n[")
+        assert line.startswith(f"{tmp_path / 'turnkeeper.toml'} cannot be read as TOML: ")
+
+    def test_wrong_value(self, tmp_path: Path) -> None:
+        assert self.refused(tmp_path, 'slots = "many"').startswith("TURNKEEPER_SLOTS = 'many': ")
+
+    @pytest.mark.failure("V11")
+    def test_named_file_that_is_missing(self, tmp_path: Path) -> None:
+        line = refusal(tmp_path, TURNKEEPER_CONFIG=str(tmp_path / "nowhere.toml"))
+        assert line == f"TURNKEEPER_CONFIG names {tmp_path / 'nowhere.toml'}, which does not exist"
+
+    def test_folder_in_place_of_the_file(self, tmp_path: Path) -> None:
+        assert "cannot be read as TOML" in refusal(tmp_path, TURNKEEPER_CONFIG=str(tmp_path))
+
+    def test_options_beat_the_environment_and_that_the_file(self, tmp_path: Path) -> None:
+        path = tmp_path / "turnkeeper.toml"
+        path.write_text(
+            f'data_dir = "{tmp_path}/file"\nskills_dir = ["{SKILLS}"]\nslots = 3\nmax_queued = 7\n'
+        )
+        env = {
+            "TURNKEEPER_CONFIG": str(path),
+            "TURNKEEPER_DATA_DIR": str(tmp_path / "env"),
+            "TURNKEEPER_SLOTS": "2",
+        }
+        with served(tmp_path, "--data-dir", str(tmp_path / "option"), **env) as (said, _):
+            address, token = told(said)
+            metrics = httpx.get(f"{address}/metrics", headers=token, trust_env=False).text
+            skills = httpx.get(f"{address}/v1/skills", headers=token, trust_env=False).json()["skills"]
+        assert "turnkeeper_slots 2.0" in metrics
+        assert len(skills) > 5
+        assert (tmp_path / "option" / "token").exists()
+        assert not (tmp_path / "env").exists()
+        assert not (tmp_path / "file").exists()
+
+
+def told(said: str) -> tuple[str, dict[str, str]]:
+    """Address and token as the banner tells them."""
+    address = re.search(r"is ready at (http://\S+)", said)
+    token = re.search(r"Token \(.*\):\n  (\S+)\n", said)
+    assert address is not None
+    assert token is not None
+    return address[1], {"Authorization": f"Bearer {token[1]}"}
+
+
+def curl(said: str, **env: str) -> httpx.Response:
+    """What the banner's line gets, by curl itself where there is one."""
+    (line,) = [line.strip() for line in said.splitlines() if line.strip().startswith("curl ")]
+    if shutil.which("curl"):
+        ended = subprocess.run(
+            ["/bin/sh", "-c", f"{line} -w '\\n%{{http_code}}'"],
+            env=os.environ | env,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=True,
+        )
+        body, _, status = ended.stdout.rpartition("\n")
+        return httpx.Response(int(status), text=body)
+    words = [word.replace("$TURNKEEPER_TOKEN", env.get("TURNKEEPER_TOKEN", "")) for word in shlex.split(line)]
+    headers = dict(words[n + 1].split(": ", 1) for n, word in enumerate(words) if word == "-H")
+    if "-d" in words:
+        return httpx.post(words[2], content=words[words.index("-d") + 1], headers=headers, trust_env=False)
+    return httpx.get(words[2], headers=headers, trust_env=False)
+
+
+class TestBanner:
+    def test_its_line_starts_a_run(self, tmp_path: Path) -> None:
+        data_dir = tmp_path / "data"
+        with served(tmp_path, "--data-dir", str(data_dir), "--skills-dir", str(EXAMPLES)) as (said, _):
+            address, token = told(said)
+            assert f"Turnkeeper {__version__} is ready at http://127.0.0.1:" in said
+            assert f"kept in {data_dir / 'token'}" in said
+            assert token["Authorization"] == f"Bearer {(data_dir / 'token').read_text().strip()}"
+            answer = curl(said)
+            assert answer.status_code == 200
+            run_id = json.loads(answer.text)["run_id"]
+            wait = token | {"Prefer": "wait=30"}
+            run = httpx.get(
+                f"{address}/v1/jobs/{run_id}", headers=wait, trust_env=False, timeout=PATIENCE
+            ).json()
+            assert run["status"] == "waiting_user"
+
+    def test_its_line_works_without_the_example_and_with_a_token_full_of_signs(self, tmp_path: Path) -> None:
+        token = 'it\'s-$HOME-`id`-"quoted"-\\n!'
+        env = {"TURNKEEPER_TOKEN": token, "TURNKEEPER_DATA_DIR": str(tmp_path / "data")}
+        with served(tmp_path, **env) as (said, _):
+            assert token not in said, "what the operator gave is not repeated"
+            answer = curl(said, **env)
+            assert (answer.status_code, json.loads(answer.text)) == (200, {"skills": []})
+        assert not (tmp_path / "data" / "token").exists(), "a given token is nobody else's to keep"
+        assert token not in (tmp_path / "stderr").read_text()
+
+    def test_address_is_the_one_it_listens_on(self, tmp_path: Path) -> None:
+        with served(tmp_path, "--data-dir", str(tmp_path / "data"), "--host", "::1") as (said, _):
+            assert "http://[::1]:" in said
+            assert curl(said).status_code == 200

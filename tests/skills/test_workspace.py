@@ -1,0 +1,142 @@
+"""A run's own folder: a copy that nothing outside can change, and a home that nothing leads out of."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.skills.folders import skill_at
+from turnkeeper.skills.package import load
+from turnkeeper.skills.workspace import RunFolder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    return RunFolder(tmp_path / "runs" / "r1")
+
+
+def tree(root: Path) -> dict[str, str]:
+    return {
+        path.relative_to(root).as_posix(): f"-> {path.readlink()}" if path.is_symlink() else path.read_text()
+        for path in sorted(root.rglob("*"))
+        if path.is_symlink() or path.is_file()
+    }
+
+
+class TestFreeze:
+    def test_copy_outlives_the_original(self, tmp_path: Path, folder: RunFolder) -> None:
+        root = skill_at(tmp_path / "it", "old", runner={"version": "1"})
+        folder.prepare(root)
+        (root / "SKILL.md").write_text("new")
+        assert (folder.skill / "SKILL.md").read_text() == "old"
+        shutil.rmtree(root)
+        folder.prepare(root)
+        assert load(folder.skill).version == "1"
+
+    def test_nothing_is_shared_with_the_original(self, tmp_path: Path, folder: RunFolder) -> None:
+        """The agent may write to its copy; hard links would carry that back."""
+        root = skill_at(tmp_path / "it", runner={})
+        folder.prepare(root)
+        for path in root.rglob("*"):
+            if path.is_file():
+                assert path.stat().st_nlink == 1
+                assert path.stat().st_ino != (folder.skill / path.relative_to(root)).stat().st_ino
+
+    def test_links_stay_links(self, tmp_path: Path, folder: RunFolder) -> None:
+        root = skill_at(tmp_path / "it", files={"real.txt": "real", "sub/x": ""})
+        (root / "near").symlink_to("real.txt")
+        (root / "far").symlink_to("/etc/passwd")
+        (root / "sub" / "folder").symlink_to("/etc")
+        (root / "broken").symlink_to("nowhere")
+        folder.prepare(root)
+        assert tree(folder.skill) == tree(root)
+
+    def test_half_a_copy_is_never_taken_for_a_whole(self, tmp_path: Path, folder: RunFolder) -> None:
+        """A crash leaves the name of the copy free, and its leavings are cleared away."""
+        root = skill_at(tmp_path / "it", "whole", runner={})
+        folder.root.mkdir(parents=True)
+        (folder.root / "skill.new").mkdir()
+        (folder.root / "skill.new" / "SKILL.md").write_text("half")
+        (folder.root / "skill.new" / "rest").write_text("x")
+        folder.prepare(root)
+        assert tree(folder.skill) == tree(root)
+        assert not (folder.root / "skill.new").exists()
+
+    def test_failed_copy_leaves_no_skill(self, tmp_path: Path, folder: RunFolder) -> None:
+        root = skill_at(tmp_path / "it")
+        os.mkfifo(root / "pipe")
+        with pytest.raises(OSError, match="named pipe"):
+            folder.prepare(root)
+        assert not folder.skill.exists()
+        (root / "pipe").unlink()
+        folder.prepare(root)
+        assert folder.skill.exists()
+
+    def test_copy_is_made_once(self, tmp_path: Path, folder: RunFolder) -> None:
+        root = skill_at(tmp_path / "it", "first")
+        folder.prepare(root)
+        skill_at(root, "second")
+        folder.prepare(root)
+        assert (folder.skill / "SKILL.md").read_text() == "first"
+
+    def test_only_the_owner_can_look_inside(self, tmp_path: Path, folder: RunFolder) -> None:
+        folder.prepare(skill_at(tmp_path / "it"))
+        for path in (folder.root, folder.workspace, folder.home):
+            assert stat.S_IMODE(path.stat().st_mode) == 0o700
+
+
+class TestHome:
+    @pytest.fixture(autouse=True)
+    def prepared(self, tmp_path: Path, folder: RunFolder) -> None:
+        folder.prepare(skill_at(tmp_path / "it"))
+
+    def test_files_are_written_for_the_owner_only(self, folder: RunFolder) -> None:
+        folder.write_home({".demo/job.json": b"{}", "deep/down/here": b"x"})
+        assert tree(folder.home) == {".demo/job.json": "{}", "deep/down/here": "x"}
+        for name in (".demo/job.json", "deep/down/here"):
+            assert stat.S_IMODE((folder.home / name).stat().st_mode) == 0o600
+
+    def test_old_file_is_replaced_whole(self, folder: RunFolder) -> None:
+        folder.write_home({"config": b"a long first version"})
+        with (folder.home / "config").open() as still_open:
+            folder.write_home({"config": b"short"})
+            assert still_open.read() == "a long first version"
+        assert tree(folder.home) == {"config": "short"}
+
+    def test_leavings_of_a_crash_are_no_obstacle(self, folder: RunFolder) -> None:
+        (folder.home / "config.new").write_text("half")
+        folder.write_home({"config": b"whole"})
+        assert tree(folder.home) == {"config": "whole"}
+
+    @pytest.mark.parametrize("name", ["../x", "/etc/x", "//etc/x", "a/../../x", "a/.."])
+    def test_no_name_leads_out(self, folder: RunFolder, name: str) -> None:
+        before = tree(folder.root.parent)
+        with pytest.raises(ValueError, match="is not inside the home"):
+            folder.write_home({name: b"x"})
+        assert tree(folder.root.parent) == before
+
+    def test_link_in_the_way_is_not_followed(self, tmp_path: Path, folder: RunFolder) -> None:
+        """An agent that was shut in its home could otherwise make us write elsewhere for it."""
+        (tmp_path / "elsewhere").mkdir()
+        (folder.home / ".demo").symlink_to(tmp_path / "elsewhere")
+        with pytest.raises(ValueError, match="is not inside the home"):
+            folder.write_home({".demo/job.json": b"x", ".demo/sub/job.json": b"x"})
+        assert list((tmp_path / "elsewhere").iterdir()) == []
+
+    def test_link_in_place_of_the_file_is_replaced(self, tmp_path: Path, folder: RunFolder) -> None:
+        (tmp_path / "precious").write_text("mine")
+        for name in ("config", "config.new"):
+            (folder.home / name).symlink_to(tmp_path / "precious")
+        folder.write_home({"config": b"x"})
+        assert (tmp_path / "precious").read_text() == "mine"
+        assert tree(folder.home) == {"config": "x"}
+
+    def test_link_inside_the_home_is_fine(self, folder: RunFolder) -> None:
+        (folder.home / "real").mkdir()
+        (folder.home / "alias").symlink_to("real")
+        folder.write_home({"alias/config": b"x"})
+        assert (folder.home / "real" / "config").read_text() == "x"

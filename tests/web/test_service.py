@@ -1,0 +1,151 @@
+"""How the service itself is doing, and what there is: health, metrics, skills, engines."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.harness import SKILLS, Client, Json, Place, opened
+from tests.spec.scripts import ASK, INTERACTIVE, Latch, script
+from tests.web.patience import eventually, settle
+from tests.web.problems import assert_problem
+from tests.web.sse import connected
+from turnkeeper.core.errors import Code
+from turnkeeper.web.app import make_app
+
+
+async def gauges(client: Client) -> dict[str, float]:
+    answer = await client.http.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain")
+    return {
+        sample.name + "".join(f"[{value}]" for value in sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(answer.text)
+        for sample in family.samples
+    }
+
+
+async def test_healthy_and_ready(client: Client) -> None:
+    for path in ("/healthz", "/readyz"):
+        answer = await client.http.get(path)
+        assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+
+
+async def test_not_ready_while_it_stops(tmp_path: Path) -> None:
+    async with opened(tmp_path / "data") as place:
+        place.house.begin_stop()
+        answer = await place.client.http.get("/readyz")
+        assert (answer.status_code, answer.json()) == (503, {"status": "stopping"})
+        assert (await place.client.http.get("/healthz")).status_code == 200
+        refused = await place.client.post_job("answer", "done")
+        assert_problem(refused, 503, Code.SHUTTING_DOWN)
+        assert int(refused.headers["retry-after"]) > 0
+
+
+async def test_metrics_count_what_there_is(tmp_path: Path, latch: Latch) -> None:
+    async with opened(tmp_path / "data", slots=2) as place:
+        client = place.client
+        before = await gauges(client)
+        assert before["turnkeeper_slots"] == 2
+        assert (
+            before["turnkeeper_runs[running]"]
+            == before["turnkeeper_streams"]
+            == before["turnkeeper_queue"]
+            == 0
+        )
+
+        resumable = await client.create("answer", script([ASK]), **INTERACTIVE)
+        await client.settled(resumable)
+        profile = {"interactive_profile": "sticky_process"}
+        sticky = await client.create("answer", script([ASK]), **INTERACTIVE, **profile)
+        await client.settled(sticky)
+        busy = await client.create("answer", script([*latch.steps, {"result": {"answer": "x"}}]))
+        await latch.reached()
+        await client.create("answer", "auto_done")
+        async with connected(client, busy) as stream:
+            await anext(stream)
+            now = await gauges(client)
+        assert now["turnkeeper_runs[waiting_user]"] == 2
+        assert now["turnkeeper_runs[running]"] == 1
+        assert now["turnkeeper_runs[queued]"] == 1
+        assert now["turnkeeper_slots_busy"] == 2
+        assert now["turnkeeper_slots_waiting"] == 1
+        assert now["turnkeeper_queue"] == 1
+        assert now["turnkeeper_streams"] == 1
+        assert now["turnkeeper_changes_total"] >= 4
+        assert now["turnkeeper_transactions_total"] >= 4
+        latch.open()
+        await client.cancel(sticky)
+        await settle(client)
+        await eventually(lambda: not len(place.house.feed))
+        assert (await gauges(client))["turnkeeper_streams"] == 0
+
+
+async def test_answers_are_prompt(client: Client) -> None:
+    """Two small packets and a delayed acknowledgement would make each of them 40 ms late."""
+    took = []
+    for _ in range(50):
+        started = time.perf_counter()
+        await client.http.get("/healthz")
+        took.append(time.perf_counter() - started)
+    assert statistics.quantiles(took, n=4)[0] < 0.03, "a busy machine is slow at times, not always"
+
+
+async def test_all_skills_are_listed(client: Client) -> None:
+    listed = (await client.http.get("/v1/skills")).json()["skills"]
+    assert [skill["id"] for skill in listed] == sorted(path.name for path in SKILLS.iterdir())
+    assert all(skill["problems"] == [] for skill in listed)
+
+
+async def test_one_skill_and_its_schemas(client: Client) -> None:
+    skill: Json = (await client.http.get("/v1/skills/typed")).json()
+    assert (skill["id"], skill["version"], skill["execution_modes"]) == (
+        "typed",
+        "1.0.0",
+        ["auto", "interactive"],
+    )
+    schemas: Json = (await client.http.get("/v1/skills/typed/schemas")).json()
+    assert schemas["skill_id"] == "typed"
+    assert schemas["input"]["required"] == ["title"]
+    assert schemas["parameter"]["properties"]["depth"]["default"] == 2
+    assert schemas["output"]["type"] == "object"
+    plain: Json = (await client.http.get("/v1/skills/plain/schemas")).json()
+    assert [plain[kind] for kind in ("input", "parameter", "output")] == [None, None, None]
+
+
+@pytest.mark.parametrize("path", ["/v1/skills/nobody", "/v1/skills/nobody/schemas", "/v1/skills/..%2fskills"])
+async def test_unknown_skill(client: Client, path: str) -> None:
+    answer = await client.http.get(path)
+    assert answer.status_code == 404
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+async def test_new_skill_is_there_without_a_restart(tmp_path: Path) -> None:
+    folder = tmp_path / "skills"
+    async with opened(tmp_path / "data", skills_dir=(folder,)) as place:
+        assert (await place.client.http.get("/v1/skills")).json() == {"skills": []}
+        (folder / "fresh").mkdir(parents=True)
+        (folder / "fresh" / "SKILL.md").write_text("Say hello.")
+        run_id = await place.client.create("fresh", script([{"say": "hello"}]))
+        await place.client.settled(run_id)
+        assert (await place.client.result(run_id))["text"] == "hello"
+
+
+async def test_engines_say_whether_they_are_ready(client: Client, place: Place) -> None:
+    listed = (await client.http.get("/v1/engines")).json()["engines"]
+    assert [engine["name"] for engine in listed] == list(place.house.engines)
+    demo = (await client.http.get("/v1/engines/demo")).json()
+    assert demo in listed
+    assert demo["ready"] is True
+    assert demo["profiles"] == ["resumable", "sticky_process"]
+    for engine in listed:
+        assert engine["ready"] or (engine["reason"] and engine["fix"])
+    assert_problem(await client.http.get("/v1/engines/nobody"), 404, Code.ENGINE_NOT_FOUND)
+
+
+async def test_app_can_be_made_twice(place: Place) -> None:
+    """For one house: what the routes need is in the app, not in their modules."""
+    assert make_app(place.house).openapi() == make_app(place.house).openapi()
