@@ -82,14 +82,16 @@ class Client:
 
     async def until(self, run_id: str, *states: str) -> Json:
         """The run once it is in one of these states, seen through its event stream."""
-        async for event in self.follow(run_id):
-            if event["type"] == "conversation.state.changed" and event["data"]["to"] in states:
-                return await self.get(run_id)
+        async with asyncio.timeout(PATIENCE):
+            async for event in self.follow(run_id):
+                if event["type"] == "conversation.state.changed" and event["data"]["to"] in states:
+                    return await self.get(run_id)
         raise AssertionError(f"the run never was in {states}: {await self.get(run_id)}")
 
     async def ended(self, run_id: str) -> Json:
-        async for _ in self.follow(run_id):
-            pass
+        async with asyncio.timeout(PATIENCE):
+            async for _ in self.follow(run_id):
+                pass
         return await self.get(run_id)
 
     async def pending(self, run_id: str) -> Json:
@@ -139,7 +141,7 @@ class Client:
         async with self.http.stream("GET", f"/v1/jobs/{run_id}/events", params=params) as answer:
             assert answer.status_code == 200, await answer.aread()
             name = ""
-            async for line in answer.aiter_lines():
+            async for line in _lines(answer):
                 if line.startswith("event: "):
                     name = line.removeprefix("event: ")
                 elif line.startswith("data: "):
@@ -149,6 +151,15 @@ class Client:
     def _json(answer: httpx.Response) -> Json:
         assert answer.status_code == 200, answer.text
         return dict(answer.json())
+
+
+async def _lines(answer: httpx.Response) -> AsyncIterator[str]:
+    """Ended by a line feed and nothing else: U+2028 is an ordinary character in JSON."""
+    rest = ""
+    async for part in answer.aiter_text():
+        *lines, rest = (rest + part).split("\n")
+        for line in lines:
+            yield line
 
 
 class Place:

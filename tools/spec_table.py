@@ -32,7 +32,7 @@ class Spec:
         return spec
 
 
-@dataclass
+@dataclass(eq=False)  # pytest keeps its plugins in sets
 class Tests:
     """The plugin: notes the ids of each selected test and how it went."""
 

@@ -129,8 +129,8 @@ def own_token(data_dir: Path) -> str:
             out.write(secrets.token_urlsafe(32) + "\n")
     if stat.S_IMODE(path.stat().st_mode) & 0o077:
         raise SettingsInvalid(f"{path} can be read by others; run: chmod 600 {path}")
-    token = path.read_text(encoding="utf-8").strip()
-    if len(token) < 16:
+    token = path.read_text(encoding="utf-8", errors="replace").strip() if path.is_file() else ""
+    if len(token) < 16 or not token.isascii():
         raise SettingsInvalid(f"{path} holds no usable token; delete it and start again to get a new one")
     return token
 

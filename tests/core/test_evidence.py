@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -267,25 +266,23 @@ def test_large_numbers_stay_exact() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param(MARKER + "{" * 40_000, id="open braces"),
-        pytest.param(MARKER + "{}" * 50_000, id="closed braces"),
-        pytest.param(MARKER + "{x}" * 10_000, id="braces around words"),
-        pytest.param(MARKER + "{" + '\\"' * 8_000, id="escaped quotes"),
-        pytest.param(MARKER + "{" + '"' * 100_001, id="quotes"),
-        pytest.param("```a\n" * 4_000, id="open fences"),
-        pytest.param("```" + "a" * 5_000 + "\n" + "x\n" * 5_000, id="long tag of an open fence"),
-        pytest.param("`" * 30_000, id="one long fence"),
-        pytest.param("<ASK_USER_YAML>" * 4_000, id="open ask blocks"),
-        pytest.param('"__SKILL_DONE__"' + " " * 100_000, id="blanks after the name"),
-        pytest.param('{\n"__SKILL_DONE__"' * 10_000, id="names without an end"),
+        pytest.param(MARKER + "{" * 800_000, id="open braces"),
+        pytest.param(MARKER + "{}" * 1_000_000, id="closed braces"),
+        pytest.param(MARKER + "{x}" * 200_000, id="braces around words"),
+        pytest.param(MARKER + "{" + '\\"' * 160_000, id="escaped quotes"),
+        pytest.param(MARKER + "{" + '"' * 2_000_001, id="quotes"),
+        pytest.param("```a\n" * 80_000, id="open fences"),
+        pytest.param("```" + "a" * 100_000 + "\n" + "x\n" * 100_000, id="long tag of an open fence"),
+        pytest.param("`" * 600_000, id="one long fence"),
+        pytest.param("<ASK_USER_YAML>" * 80_000, id="open ask blocks"),
+        pytest.param('"__SKILL_DONE__"' + " " * 2_000_000, id="blanks after the name"),
+        pytest.param('{\n"__SKILL_DONE__"' * 200_000, id="names without an end"),
     ],
 )
-def test_hostile_text_costs_little(text: str) -> None:
-    """A message may be 4 MB; what is slow at 20 kB here would stand still there for hours."""
-    begun = time.process_time()
+def test_hostile_text_comes_to_an_end(text: str) -> None:
+    """A search that starts over at every opening would stand still here for hours."""
     claim = read_claim([text])
     text_without_marker(text)
-    assert time.process_time() - begun < 0.5
     assert claim.candidate in (None, {})
 
 

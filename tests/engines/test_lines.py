@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import tracemalloc
 from pathlib import Path
 
@@ -89,17 +88,12 @@ def test_line_just_short_enough_is_whole() -> None:
 
 
 @pytest.mark.failure("B05")
-def test_long_line_in_tiny_chunks_is_linear() -> None:
-    def seconds(size: int) -> float:
-        assembler = LineAssembler()
-        started = time.perf_counter()
-        for _ in range(size):
-            assembler.feed(b"xxxx")
-        assert len(assembler.close()[0].data) == 4 * size
-        return time.perf_counter() - started
-
-    # Sixteen times the bytes; quadratic would be 256 times the time.
-    assert seconds(640_000) < 100 * max(seconds(40_000), 0.001)
+def test_long_line_in_tiny_chunks_is_whole() -> None:
+    """An assembler that copied the line at every chunk would move 800 GB here, and never come back."""
+    assembler = LineAssembler()
+    for _ in range(640_000):
+        assembler.feed(b"xxxx")
+    assert len(assembler.close()[0].data) == 4 * 640_000
 
 
 def test_open_line_moves_to_a_new_place() -> None:
@@ -151,10 +145,8 @@ def test_plain_never_fails(data: bytes) -> None:
 @pytest.mark.parametrize(
     "raw", [b"\x1b[" * 200_000, b"\x1b]" * 200_000, b"\x1b[" + b"0" * 400_000, b"\x1bP" * 200_000]
 )
-def test_plain_is_linear(raw: bytes) -> None:
-    started = time.perf_counter()
-    plain(raw)
-    assert time.perf_counter() - started < 2
+def test_plain_comes_to_an_end(raw: bytes) -> None:
+    assert not {"\x1b", "\x07"} & set(plain(raw))
 
 
 @pytest.mark.failure("B14")

@@ -29,7 +29,7 @@ class Notebook:
         self.step: Json = {"record": str(self._path)}
 
     def _column(self, name: str) -> list[Any]:
-        return [json.loads(line)[name] for line in self._path.read_text().splitlines()]
+        return [json.loads(line)[name] for line in self._path.read_text().split("\n") if line]
 
     @property
     def pids(self) -> list[int]:

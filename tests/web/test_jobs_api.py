@@ -254,8 +254,8 @@ class TestInput:
         problem = assert_problem(answer, 400, Code.INPUT_INVALID)
         pointers = sorted(error.split(": ")[0] for error in problem["errors"])
         assert pointers == [
-            "/input/",
-            "/input/",
+            "/input",
+            "/input",
             "/input/a~1b~0c",
             "/input/pages",
             "/input/tags/1",

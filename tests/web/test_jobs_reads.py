@@ -123,13 +123,12 @@ class TestPreferWait:
     ) -> None:
         run_id = await client.create("answer", script([*latch.steps, ASK], [ANSWER]), **INTERACTIVE)
         await latch.reached()
-        started = time.monotonic()
         asked = asyncio.ensure_future(client.http.get(f"/v1/jobs/{run_id}", headers={"Prefer": "wait=30"}))
         await eventually(lambda: len(place.house.feed))
         assert not asked.done()
         latch.open()
-        answer = await asked
-        assert time.monotonic() - started < 20
+        async with asyncio.timeout(20):
+            answer = await asked
         assert answer.json()["status"] == "waiting_user"
         assert answer.headers["preference-applied"] == "wait=30"
         await client.reply(run_id, "blue")
@@ -142,7 +141,7 @@ class TestPreferWait:
             started = time.monotonic()
             answer = await client.http.get(f"/v1/jobs/{run_id}", headers={"Prefer": f"wait={seconds}"})
             assert answer.json()["status"] == "running"
-            assert seconds <= time.monotonic() - started < seconds + 5
+            assert time.monotonic() - started >= seconds
         latch.open()
         await client.ended(run_id)
 

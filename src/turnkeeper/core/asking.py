@@ -61,11 +61,11 @@ def _read_block(block: str, load: Callable[[str], object]) -> Question:
     prompt = _text(fields, "prompt", None)
     if not prompt:
         raise NotAQuestion("prompt is missing")
-    kind = _text(fields, "kind", "open_text")
+    kind = _text(fields, "kind", "") or "open_text"
     return Question(
         prompt=prompt,
         kind=ALIASES.get(kind, kind),
-        default_decision_policy=_text(fields, "default_decision_policy", "engine_judgement"),
+        default_decision_policy=_text(fields, "default_decision_policy", "") or "engine_judgement",
         options=tuple(_option(entry) for entry in _list(fields, "options")),
         ui_hints=_mapping(fields, "ui_hints") or {},
         context=fields.get("context"),

@@ -60,7 +60,8 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    tokens: Mapping[str, int]
+    tokens: Mapping[str, Any]
+    """As the engine reports them; what is no count is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,10 @@ class Transcript:
                 return self._warn_once(code, message, now)
             case Usage(tokens):
                 # Reported once, when the turn ends: engines differ in how often they count.
-                self.usage = {**self.usage, **tokens}
+                counts = {
+                    key: n for key, n in tokens.items() if isinstance(n, int) and not isinstance(n, bool)
+                }
+                self.usage = {**self.usage, **counts}
                 return []
             case Reasoning(text):
                 return [Event(Type.REASONING, {"text": text}, now, self.attempt, ref)]

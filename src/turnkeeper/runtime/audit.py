@@ -29,8 +29,11 @@ class SecondOpinion:
 
 
 def judge_again(stage: Stage, run: Run, attempt: Attempt) -> SecondOpinion | None:
-    """None for an attempt that was never judged, or whose raw log is not whole. Blocking: it reads files."""
-    if attempt.evidence is None or not attempt.evidence["raw_is_whole"]:
+    """None where there is nothing to compare: never judged, a raw log that is not whole, an engine that is gone.
+
+    Blocking: it reads files.
+    """
+    if attempt.evidence is None or not attempt.evidence["raw_is_whole"] or not stage.knows(run.job.engine):
         return None
     folder = stage.folder(run.id)
     stdout, stderr = (

@@ -11,12 +11,14 @@ from turnkeeper.core.run import Run
 from turnkeeper.store.base import LogEntry, Notice
 
 BACKLOG = 256
-"""Entries kept for a slow subscriber; beyond that it reads from the store, so memory stays bounded."""
+BACKLOG_BYTES = 1024 * 1024
+"""What is kept for a slow subscriber; beyond that it reads from the store, so memory stays bounded."""
 
 
 class Subscription:
     def __init__(self) -> None:
         self._entries: list[LogEntry] = []
+        self._bytes = 0
         self._news = asyncio.Event()
         self.run: Run | None = None
         """The run as of the last change heard; None if none was heard yet."""
@@ -24,8 +26,9 @@ class Subscription:
 
     def push(self, notice: Notice) -> None:
         self._entries.extend(notice.entries)
-        if len(self._entries) > BACKLOG:
-            self._entries.clear()
+        self._bytes += sum(len(entry.body) for entry in notice.entries)
+        if len(self._entries) > BACKLOG or self._bytes > BACKLOG_BYTES:
+            self._entries, self._bytes = [], 0
         if notice.run is not None:
             self.run = notice.run
         self._news.set()
@@ -45,7 +48,7 @@ class Subscription:
         self._news.set()
 
     def take(self) -> list[LogEntry]:
-        entries, self._entries = self._entries, []
+        entries, self._entries, self._bytes = self._entries, [], 0
         return entries
 
 

@@ -118,6 +118,8 @@ def _validated(what: str, wanted: Mapping[str, Any] | None, given: Mapping[str, 
     value = schema.defaults(wanted, given)
     errors = schema.errors(wanted, value) if wanted else []
     if errors:
-        listed = [f"/{what}{error}" for error in errors]
+        listed = [
+            f"/{what}{error.removeprefix('/') if error.startswith('/: ') else error}" for error in errors
+        ]
         raise InputInvalid(f"{what} does not fit the skill's schema: {'; '.join(listed)}", errors=listed)
     return value

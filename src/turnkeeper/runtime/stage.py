@@ -92,6 +92,9 @@ class Stage:
             parameter=job.parameter,
         )
 
+    def knows(self, engine: str) -> bool:
+        return engine in self._engines
+
     def engine(self, name: str) -> Engine:
         try:
             return self._engines[name]

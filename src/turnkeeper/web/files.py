@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Iterator
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO, Literal, cast
 
 from fastapi import APIRouter, Query
 from starlette.convertors import PathConvertor, register_url_convertor
@@ -64,8 +65,8 @@ async def list_artifacts(run_id: RunId, house: HouseOf) -> dict[str, Any]:
 async def get_artifact(run_id: RunId, path: str, house: HouseOf) -> Response:
     """One file of the workspace; links are never followed."""
     run = await house.jobs.run(run_id)
-    file = await asyncio.to_thread(artifacts.open_inside, house.stage.folder(run.id).workspace, path)
-    size = os.fstat(file).st_size
+    file = await asyncio.to_thread(_open, house.stage.folder(run.id).workspace, path)
+    size = os.fstat(file.fileno()).st_size
     headers = {"Content-Disposition": "attachment", "Content-Length": str(size)}
     return StreamingResponse(_send(file, 0, size), media_type="application/octet-stream", headers=headers)
 
@@ -92,10 +93,10 @@ async def get_log(
     """The bytes as the engine wrote them; `raw_ref` of an event gives offset and length."""
     run = await house.jobs.run(run_id)
     name = house.stage.folder(run.id).raw(attempt, try_number, stream).name
-    file = await asyncio.to_thread(artifacts.open_inside, house.stage.folder(run.id).root / "raw", name)
-    size = os.fstat(file).st_size
+    file = await asyncio.to_thread(_open, house.stage.folder(run.id).root / "raw", name)
+    size = os.fstat(file.fileno()).st_size
     if offset > size:
-        os.close(file)
+        file.close()
         raise FileNotAvailable(f"the log has {size} bytes", size=size)
     wanted = min(size - offset, length or size)
     headers = {"Content-Length": str(wanted), "X-Log-Size": str(size)}
@@ -104,17 +105,22 @@ async def get_log(
     )
 
 
-async def _send(file: int, offset: int, length: int) -> AsyncIterator[bytes]:
+def _open(root: Path, path: str) -> BinaryIO:
+    """A file object and not a bare descriptor: if the client is gone before the first byte, it closes itself."""
+    return cast(BinaryIO, os.fdopen(artifacts.open_inside(root, path), "rb", buffering=0))
+
+
+async def _send(file: BinaryIO, offset: int, length: int) -> AsyncIterator[bytes]:
     """Exactly `length` bytes, however the file grows meanwhile; one that shrank is cut short."""
     try:
         while length > 0:
-            chunk = await asyncio.to_thread(os.pread, file, min(CHUNK, length), offset)
+            chunk = await asyncio.to_thread(os.pread, file.fileno(), min(CHUNK, length), offset)
             if not chunk:
                 return
             offset, length = offset + len(chunk), length - len(chunk)
             yield chunk
     finally:
-        os.close(file)
+        file.close()
 
 
 def _logs(folder: RunFolder, attempts: list[Attempt]) -> Iterator[dict[str, Any]]:
