@@ -78,7 +78,6 @@ def test_diagram_draws_each_row_once() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.skipif(not PAGE.exists(), reason="docs/lifecycle.md is not written yet")
 def test_documentation_shows_this_diagram() -> None:
     drawn = [block.split("```")[0].strip() for block in PAGE.read_text().split("```mermaid\n")[1:]]
-    assert diagram() in drawn, "put the output of turnkeeper.core.statechart.diagram() into docs/lifecycle.md"
+    assert diagram() in drawn, "run make docs"
