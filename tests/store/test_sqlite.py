@@ -331,3 +331,20 @@ async def test_a_locked_database_does_not_block_the_loop(store: SqliteStore, tmp
         other.execute("COMMIT")
     async with asyncio.timeout(10):
         assert await commit == await store.run(run.id)
+
+
+@pytest.mark.failure("V12")
+async def test_a_copied_data_directory_has_an_id_of_its_own(tmp_path: Path) -> None:
+    """Or a service on the copy would take the original's engines for its own leftovers."""
+    data_dir = tmp_path / "data"
+    data_dir.mkdir()
+    ids = []
+    for _ in range(2):
+        store = await SqliteStore.open(data_dir)
+        ids.append(store.data_id)
+        await store.close()
+    shutil.copytree(data_dir, tmp_path / "copy")
+    copy = await SqliteStore.open(tmp_path / "copy")
+    ids.append(copy.data_id)
+    await copy.close()
+    assert ids[0] == ids[1] != ids[2]

@@ -53,6 +53,10 @@ class Recorder:
         self.broken: asyncio.Future[Exception] = self._loop.create_future()
         """A batch that cannot be written at all: a fault of ours, and the end of the turn."""
 
+    @property
+    def error(self) -> Exception | None:
+        return self.broken.result() if self.broken.done() else None
+
     def bear(self, born: Born) -> None:
         """Saved with the first batch, so that it costs no commit of its own."""
         self._born = born
@@ -97,8 +101,8 @@ class Recorder:
         append = self._append
         if append is not None:
             await asyncio.wait([append])
-        if self.broken.done():
-            raise self.broken.result()
+        if self.error is not None:
+            raise self.error
         return list(self._pending)
 
     def _schedule(self) -> None:

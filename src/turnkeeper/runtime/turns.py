@@ -160,11 +160,10 @@ class Turn:
             await self._ask_to_stop()
             await session.end()
             return self._ended(ExitKind.ENDED_BY_US)
-        if process.error is not None:
+        error = process.error or self._recorder.error
+        if error is not None:
             await session.end()
-            fault = Failure(
-                Code.INTERNAL_ERROR, f"the engine's output could not be taken in: {process.error}"
-            )
+            fault = Failure(Code.INTERNAL_ERROR, f"the engine's output could not be taken in: {error}")
             return self._ended(ExitKind.ENDED_BY_US, fault=fault)
         if self._closed.done() and session.dialect.keeps_stdin:
             return self._ended(_exit_kind(process.exited.result()) if process.exited.done() else ExitKind.OK)
