@@ -329,14 +329,20 @@ class TestOutside:
     """A skill is what is in its folder."""
 
     @pytest.mark.parametrize(
-        "name", ["../out.json", "/etc/passwd", "assets/../../out.json", "link.json", "a\0b", "loop"]
+        "name", ["../out.json", "/etc/passwd", "assets/../../out.json", "link.json", "a\0b"]
     )
     def test_schema_outside_the_folder(self, tmp_path: Path, name: str) -> None:
         (tmp_path / "out.json").write_text(json.dumps(OBJECT))
         root = skill_at(tmp_path / "it", runner={"schemas": {"output": name}})
         (root / "link.json").symlink_to(tmp_path / "out.json")
-        (root / "loop").symlink_to("loop")
         assert problems(root) == [f"{name}: is outside the skill's folder"]
+
+    def test_link_that_leads_to_itself(self, tmp_path: Path) -> None:
+        """Python versions differ in how they say it."""
+        root = skill_at(tmp_path / "it", runner={"schemas": {"output": "loop"}})
+        (root / "loop").symlink_to("loop")
+        (problem,) = problems(root)
+        assert problem.startswith("loop: ")
 
     def test_runner_outside_the_folder(self, tmp_path: Path) -> None:
         (tmp_path / "runner.json").write_text("{}")
