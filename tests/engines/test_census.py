@@ -295,3 +295,18 @@ def test_without_file_descriptors_the_census_does_not_lie(engines: Engines) -> N
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert len(census.find(engines.mark)) == 1
+
+
+@pytest.mark.failure("X05")
+def test_process_in_the_middle_of_an_exec_is_seen(tmp_path: Path) -> None:
+    """Its environment reads as empty then, many times in a row when a shell hands over to a shell."""
+    chain = tmp_path / "chain.sh"
+    chain.write_text('[ "$1" -gt 0 ] || exec sleep 60\nexec sh "$0" $(($1 - 1))\n')
+    mark = f"census-{uuid.uuid4().hex}/run/1.1"
+    for _ in range(10):
+        process = subprocess.Popen(["sh", str(chain), "100"], env={**os.environ, census.MARK: mark})
+        try:
+            assert [[found.pid for found in census.find(mark)] for _ in range(20)] == [[process.pid]] * 20
+        finally:
+            process.kill()
+            process.wait()

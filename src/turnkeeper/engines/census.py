@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -20,10 +21,17 @@ from typing import NamedTuple
 MARK = "TURNKEEPER_RUN"
 LADDER = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 KILL_ROUNDS = 10
+LISTINGS = 3
+EXEC_LOOKS = 200
+EMPTY_LOOKS = 2
+EXEC_PAUSE_SEC = 0.001
 
 _MARK = f"\0{MARK}=".encode()
 _KERNEL_THREAD = 0x00200000
 _READ = 32 * 1024
+_DEAD = (b"Z", b"X", b"x")
+_ENV_START, _ENV_END = 47, 48
+"""Where /proc/PID/stat tells the addresses of the environment, counted behind the command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +64,7 @@ def find(prefix: str, *, roots: Collection[Found] = ()) -> list[Found]:
     """
     if not prefix:
         raise ValueError("an empty prefix would find every engine of every data directory")
-    there = {entry.pid: entry for pid in _pids() if (entry := _entry(pid)) is not None}
+    there = _everybody()
     for pid in _self_and_ancestors(there):
         there.pop(pid, None)
 
@@ -185,24 +193,55 @@ def _self_and_ancestors(there: dict[int, _Entry]) -> list[int]:
     return line
 
 
+def _everybody() -> dict[int, _Entry]:
+    """One that vanishes while we read may have left a child that was not there when we listed: list again."""
+    there: dict[int, _Entry] = {}
+    seen: set[int] = set()
+    for _ in range(LISTINGS):
+        new = [pid for pid in _pids() if pid not in seen]
+        seen.update(new)
+        entries = [entry for pid in new if (entry := _entry(pid)) is not None]
+        there |= {entry.pid: entry for entry in entries}
+        if len(entries) == len(new):
+            break
+    return there
+
+
 def _pids() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 (a thousand Paths for nothing)
 
 
 def _marks(pids: Iterable[int]) -> dict[int, str]:
-    marks, bare = {}, []
-    for pid in pids:
-        environment = _read(pid, "environ")
-        if environment:
+    """In the middle of an exec a process has no environment for a moment; it is looked at again until it has."""
+    marks: dict[int, str] = {}
+    for look in range(EXEC_LOOKS):
+        in_exec = []
+        for pid in pids:
+            environment = _read(pid, "environ")
             if (mark := _mark(environment)) is not None:
                 marks[pid] = mark
-        else:
-            bare.append(pid)
-    # In the middle of an exec the environment reads as empty for a moment; a second look is cheap.
-    for pid in bare:
-        if (mark := _mark(_read(pid, "environ"))) is not None:
-            marks[pid] = mark
+            elif not environment and _may_be_in_exec(pid, look):
+                in_exec.append(pid)
+        if not in_exec:
+            break
+        pids = in_exec
+        time.sleep(EXEC_PAUSE_SEC)
     return marks
+
+
+def _may_be_in_exec(pid: int, look: int) -> bool:
+    """Whether an empty environment is one that is still to come, as far as the kernel tells."""
+    fields = _read(pid, "stat").rpartition(b")")[2].split()
+    if len(fields) <= _ENV_END or fields[0] in _DEAD:
+        return False
+    start, end = fields[_ENV_START], fields[_ENV_END]
+    if start != b"0":
+        # It has come since, or is being written just now. Some processes have none for good.
+        return start != end or look < EMPTY_LOOKS
+    try:
+        return os.stat(f"/proc/{pid}").st_uid == os.geteuid()  # noqa: PTH116 (strangers show us no address at all)
+    except OSError:
+        return False
 
 
 def _mark(environment: bytes) -> str | None:
@@ -223,7 +262,7 @@ def _entry(pid: int) -> _Entry | None:
         start_time=int(fields[19]),
         command=before.partition(b"(")[2].decode("utf-8", "replace"),
         # A main thread that ended before its other threads looks like a zombie too, and is none.
-        is_dead=fields[0] in (b"Z", b"X", b"x") and int(fields[17]) < 2,
+        is_dead=fields[0] in _DEAD and int(fields[17]) < 2,
         is_kernel=bool(int(fields[6]) & _KERNEL_THREAD),
     )
 
