@@ -104,6 +104,22 @@ async def test_agent_cannot_change_what_it_is_judged_by(tmp_path: Path) -> None:
         assert (run["status"], run["error"]["code"]) == ("failed", Code.OUTPUT_INVALID)
 
 
+async def test_link_that_the_agent_left_in_its_home_is_named_and_not_followed(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    async with opened(tmp_path / "data") as place:
+        run_id = await place.client.create(script="ask", **ASKING)
+        await place.client.settled(run_id)
+        config = place.settings.data_dir / "runs" / run_id / "home" / ".demo"
+        config.rename(tmp_path / "moved")
+        config.symlink_to(outside)
+        await place.client.reply(run_id, "blue")
+        run = await place.client.settled(run_id)
+        assert (run["status"], run["error"]["code"]) == ("failed", Code.STORAGE_UNAVAILABLE)
+        assert "not inside the home" in run["error"]["message"]
+    assert not list(outside.iterdir())
+
+
 async def test_skill_that_was_replaced_while_the_run_was_queued(tmp_path: Path) -> None:
     skills = tmp_path / "skills"
     root = skills / "answer"

@@ -114,7 +114,7 @@ MEANING: dict[Code | Warn, str] = {
     Code.BODY_TOO_LARGE: "The request body is larger than the limit.",
     Code.NOT_FOUND: "No such path.",
     Code.METHOD_NOT_ALLOWED: "The path exists, but not for this method.",
-    Code.STORAGE_UNAVAILABLE: "The database could not take the write (disk full, read-only); nothing was changed.",
+    Code.STORAGE_UNAVAILABLE: "The database or a run's folder cannot be written (disk full, read-only, a stray link).",
     Code.SHUTTING_DOWN: "The service is stopping and takes no new work.",
     Code.SETTINGS_INVALID: "A setting is wrong; it is named with the value it had.",
     Code.DATA_DIR_IN_USE: "Another server owns the data directory; its pid is named.",

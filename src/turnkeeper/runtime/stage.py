@@ -38,7 +38,7 @@ def _staging() -> Iterator[None]:
         raise
     except TurnkeeperError as error:
         raise StageFailed(error.code, error.message) from error
-    except OSError as error:
+    except (OSError, ValueError) as error:  # the disk refuses, or the folder is not as we left it
         raise StageFailed(
             Code.STORAGE_UNAVAILABLE, f"the run's folder cannot be prepared: {error}"
         ) from error
