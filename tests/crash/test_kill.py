@@ -319,7 +319,11 @@ MOMENTS = [
 @pytest.mark.failure("V01", "H07")
 async def test_right_after_any_change(daemon: Daemon) -> None:
     """What a client was told is durable, and what follows from it happens, once."""
-    script = {"repeat_last": True, "turns": [ASKS, [{"record": RECORD}, DONE]]}
+    # An engine that finished its first turn just before the kill would go on with its second one afterwards:
+    # it is held until the restart is through.
+    gate = daemon.data_dir.parent / "gate"
+    first = [{"wait_for": str(gate)}, *ASKS]
+    script = {"repeat_last": True, "turns": [first, [{"record": RECORD}, DONE]]}
     for trigger, times in MOMENTS:
         runs = [await daemon.client.create(script=script, **profile) for profile in (INTERACTIVE, RESIDENT)]
         if (trigger, times) != MOMENTS[0]:
@@ -330,6 +334,7 @@ async def test_right_after_any_change(daemon: Daemon) -> None:
             await daemon.hears(run_id, change_by(trigger), times)
         await daemon.kill()
         daemon.start()
+        gate.touch()
         for run_id in runs:
             run = await daemon.client.settled(run_id)
             if run["status"] == "waiting_user":
