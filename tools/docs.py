@@ -49,7 +49,7 @@ WHEN: dict[Trigger, str] = {
 
 SETTINGS: dict[str, str] = {
     "data_dir": "Where the database, the token and the folders of all runs are kept.",
-    "skills_dir": "Folders with skills, separated by `:` (a list in the file).",
+    "skills_dir": "More folders with skills, separated by `:` (a list in the file).",
     "host": "Address to listen on.",
     "port": "Port to listen on; 0 picks a free one.",
     "allowed_hosts": "More names that requests may carry in `Host`, separated by commas (a list in the file).",
@@ -59,16 +59,19 @@ SETTINGS: dict[str, str] = {
     "max_queued": "With so many runs in line, a new job is refused with 429.",
     "default_engine": "The engine of a job that names none.",
     "session_timeout_sec": "How long a wait with a deadline lasts, unless the job says otherwise.",
+    "upload_timeout_sec": "How long a job that needs files waits for their upload.",
+    "max_upload_mb": "The largest upload, in MiB: files of a job, or the archive of a skill.",
     "timeouts__first_byte_sec": "A turn fails if the engine prints nothing at all for so long.",
     "timeouts__idle_sec": "A turn fails if the engine falls silent for so long.",
     "timeouts__turn_sec": "A turn fails if it takes longer.",
     "timeouts__result_grace_sec": "How long an engine may take to exit after its result.",
     "timeouts__step_sec": "Between INT, TERM and KILL when a process is ended.",
+    "engines__<name>__command": "How this engine is started, `node /opt/cli.js` say; else it is looked for on PATH.",
     "engines__<name>__limit": "How many turns of this engine may run at once.",
 }
 DEFAULTS = {
     "data_dir": "`~/.local/share/turnkeeper`",
-    "skills_dir": "`skills` in the data directory",
+    "skills_dir": "none beside `skills` in the data directory",
     "token": "generated, kept in `token` in the data directory",
     "slots": "CPU count, at least 4",
     "sticky_slots": "`slots` - 1, at least 1",

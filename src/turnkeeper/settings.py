@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any
@@ -44,7 +45,15 @@ class TimeoutSettings(BaseModel):
 class EngineSettings(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
+    command: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(), description="How the engine is started; a text is split as a shell would"
+    )
     limit: int | None = Field(default=None, ge=1, description="Turns of this engine at once")
+
+    @field_validator("command", mode="before")
+    @classmethod
+    def _words(cls, value: Any) -> Any:
+        return tuple(shlex.split(value)) if isinstance(value, str) else value
 
 
 class Settings(BaseSettings):
@@ -68,6 +77,8 @@ class Settings(BaseSettings):
     max_queued: int = Field(default=1000, ge=1)
     default_engine: str | None = None
     session_timeout_sec: Seconds = 1200
+    upload_timeout_sec: Seconds = 3600
+    max_upload_mb: int = Field(default=64, ge=1, le=4096)
     timeouts: TimeoutSettings = TimeoutSettings()
     engines: dict[str, EngineSettings] = Field(default_factory=dict)
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import uvicorn
 
 from turnkeeper.core.errors import SettingsInvalid
+from turnkeeper.engines.base import EngineConfig
 from turnkeeper.engines.registry import engines
 from turnkeeper.runtime.clock import Clock, utc_now
 from turnkeeper.runtime.dispatch import Capacity
@@ -91,12 +92,18 @@ async def serve(settings: Settings, announce: Callable[[Service], None]) -> None
 
 
 async def open_house(settings: Settings, clock: Clock) -> House:
-    store = await SqliteStore.open(settings.data_dir)
     assert settings.sticky_slots is not None
+    configs = {name: EngineConfig(command=chosen.command) for name, chosen in settings.engines.items()}
+    known = engines(configs)
+    if settings.default_engine is not None and settings.default_engine not in known:
+        raise SettingsInvalid(
+            f"there is no engine {settings.default_engine!r}; there are: {', '.join(known)}"
+        )
+    store = await SqliteStore.open(settings.data_dir)
     limits = {name: engine.limit for name, engine in settings.engines.items() if engine.limit is not None}
     parts = Parts(
         store=store,
-        engines=engines(),
+        engines=known,
         shelf=Shelf(settings.skills_dir),
         runs_dir=settings.data_dir / "runs",
         capacity=Capacity(slots=settings.slots, sticky_slots=settings.sticky_slots, engine_limits=limits),

@@ -129,7 +129,7 @@ class Daemon(harness.Daemon):
         """Of a service that has stopped: no process, whole logs, and a second opinion that agrees."""
         assert not self.processes()
         async with self.store() as store:
-            stage = Stage(store, Shelf((SKILLS,)), engines(), self.data_dir / "runs")
+            stage = Stage(store, Shelf((SKILLS,)), engines({}), self.data_dir / "runs")
             for run in await store.runs(RunFilter(), 200):
                 entries = await store.events(run.id, after=0, upto=None, limit=10_000)
                 assert [entry.seq for entry in entries] == list(range(1, run.last_seq + 1))
@@ -162,7 +162,7 @@ def a_job(script: Json) -> Job:
     request = JobRequest(
         skill_id="answer", engine="demo", mode=Mode.INTERACTIVE, parameter={"demo_script": script}
     )
-    job, _ = Intake(Shelf((SKILLS,)), engines(), policy).job(request)
+    job, _ = Intake(Shelf((SKILLS,)), engines({}), policy).job(request)
     return job
 
 

@@ -56,7 +56,7 @@ async def shaky_house(data_dir: Path) -> AsyncIterator[tuple[House, Shaky]]:
     )
     parts = Parts(
         store=store,
-        engines=engines(),
+        engines=engines({}),
         shelf=Shelf((SKILLS,)),
         runs_dir=data_dir / "runs",
         capacity=Capacity(slots=2, sticky_slots=1, engine_limits={}),

@@ -20,14 +20,20 @@ class Code(StrEnum):
     SKILL_NOT_FOUND = "SKILL_NOT_FOUND"
     SKILL_BROKEN = "SKILL_BROKEN"
     SKILL_CHANGED = "SKILL_CHANGED"
+    SKILL_VERSION_NOT_HIGHER = "SKILL_VERSION_NOT_HIGHER"
+    SKILL_NOT_MANAGED = "SKILL_NOT_MANAGED"
+    ARCHIVE_REFUSED = "ARCHIVE_REFUSED"
     SKILL_EXECUTION_MODE_UNSUPPORTED = "SKILL_EXECUTION_MODE_UNSUPPORTED"
     SKILL_ENGINE_UNSUPPORTED = "SKILL_ENGINE_UNSUPPORTED"
     ENGINE_NOT_FOUND = "ENGINE_NOT_FOUND"
     ENGINE_NOT_READY = "ENGINE_NOT_READY"
+    ENGINE_MODEL_UNKNOWN = "ENGINE_MODEL_UNKNOWN"
     INTERACTIVE_PROFILE_UNSUPPORTED = "INTERACTIVE_PROFILE_UNSUPPORTED"
     RUN_NOT_FOUND = "RUN_NOT_FOUND"
     RUN_NOT_WAITING = "RUN_NOT_WAITING"
     RUN_ENDING = "RUN_ENDING"
+    RUN_NOT_ENDED = "RUN_NOT_ENDED"
+    UPLOAD_NOT_EXPECTED = "UPLOAD_NOT_EXPECTED"
     INTERACTION_STALE = "INTERACTION_STALE"
     INTERACTION_ANSWERED = "INTERACTION_ANSWERED"
     IDEMPOTENCY_KEY_REUSED = "IDEMPOTENCY_KEY_REUSED"
@@ -74,6 +80,8 @@ class Warn(StrEnum):
     ENGINE_FAILED_AFTER_RESULT = "ENGINE_FAILED_AFTER_RESULT"
     ENGINE_LINGERED_AFTER_RESULT = "ENGINE_LINGERED_AFTER_RESULT"
     ENGINE_LEFT_PROCESSES = "ENGINE_LEFT_PROCESSES"
+    ENGINE_RETRYING = "ENGINE_RETRYING"
+    ENGINE_REMARK = "ENGINE_REMARK"
     PROCESS_NOT_REAPED = "PROCESS_NOT_REAPED"
     MARKER_BEFORE_LAST_MESSAGE = "MARKER_BEFORE_LAST_MESSAGE"
     MESSAGE_TRUNCATED = "MESSAGE_TRUNCATED"
@@ -93,14 +101,20 @@ MEANING: dict[Code | Warn, str] = {
     Code.SKILL_NOT_FOUND: "No skill of that id is installed.",
     Code.SKILL_BROKEN: "The skill's folder cannot be used as it is; every problem is listed.",
     Code.SKILL_CHANGED: "The skill was replaced by another version while the run was queued; post the job again.",
+    Code.SKILL_VERSION_NOT_HIGHER: "A skill of that id is installed; it is replaced only by a higher version.",
+    Code.SKILL_NOT_MANAGED: "The skill is in a folder of the operator's; it is changed there, not through the API.",
+    Code.ARCHIVE_REFUSED: "The file is not a zip archive, or one that must not be unpacked; the entry is named.",
     Code.SKILL_EXECUTION_MODE_UNSUPPORTED: "The skill's `execution_modes` do not include the requested mode.",
     Code.SKILL_ENGINE_UNSUPPORTED: "The skill does not run on that engine; the allowed ones are named.",
     Code.ENGINE_NOT_FOUND: "No engine of that name is known here.",
     Code.ENGINE_NOT_READY: "The engine cannot be started as it is installed; the fix is named.",
+    Code.ENGINE_MODEL_UNKNOWN: "The engine has no model of that name; the ones it has are named.",
     Code.INTERACTIVE_PROFILE_UNSUPPORTED: "The engine cannot wait in the way that `interactive_profile` asks for.",
     Code.RUN_NOT_FOUND: "No run of that id exists.",
     Code.RUN_NOT_WAITING: "The run is not waiting for a reply; its state is named.",
     Code.RUN_ENDING: "The run is being ended (cancel or timeout) and takes no more replies.",
+    Code.RUN_NOT_ENDED: "The run has not ended yet; its files may still change.",
+    Code.UPLOAD_NOT_EXPECTED: "The run takes no upload, or does not any more; its state is named.",
     Code.INTERACTION_STALE: "The reply names a question that is not the open one; the open one is named.",
     Code.INTERACTION_ANSWERED: "Somebody else's answer to this question was accepted first.",
     Code.IDEMPOTENCY_KEY_REUSED: "The `Idempotency-Key` was used for another request body in the last 24 hours.",
@@ -140,6 +154,8 @@ MEANING: dict[Code | Warn, str] = {
     Warn.ENGINE_FAILED_AFTER_RESULT: "The engine failed after it had given marker and valid output.",
     Warn.ENGINE_LINGERED_AFTER_RESULT: "The engine did not exit after its result and was ended.",
     Warn.ENGINE_LEFT_PROCESSES: "The engine exited and left processes behind; they were ended.",
+    Warn.ENGINE_RETRYING: "The engine could not reach its model and tries again by itself.",
+    Warn.ENGINE_REMARK: "The engine warned of something; its words are quoted.",
     Warn.PROCESS_NOT_REAPED: "A process of the run survived even SIGKILL (uninterruptible); look at the host.",
     Warn.MARKER_BEFORE_LAST_MESSAGE: "The done marker came in an earlier message, not in the last.",
     Warn.MESSAGE_TRUNCATED: "An assistant message was longer than the limit; its end was not looked at.",
@@ -189,6 +205,18 @@ class SkillBroken(TurnkeeperError):
         self.problems = list(problems)
 
 
+class SkillVersionNotHigher(TurnkeeperError):
+    code = Code.SKILL_VERSION_NOT_HIGHER
+
+
+class SkillNotManaged(TurnkeeperError):
+    code = Code.SKILL_NOT_MANAGED
+
+
+class ArchiveRefused(TurnkeeperError):
+    code = Code.ARCHIVE_REFUSED
+
+
 class ModeUnsupported(TurnkeeperError):
     code = Code.SKILL_EXECUTION_MODE_UNSUPPORTED
 
@@ -205,6 +233,10 @@ class EngineNotReady(TurnkeeperError):
     code = Code.ENGINE_NOT_READY
 
 
+class ModelUnknown(TurnkeeperError):
+    code = Code.ENGINE_MODEL_UNKNOWN
+
+
 class ProfileUnsupported(TurnkeeperError):
     code = Code.INTERACTIVE_PROFILE_UNSUPPORTED
 
@@ -219,6 +251,14 @@ class RunNotWaiting(TurnkeeperError):
 
 class RunEnding(TurnkeeperError):
     code = Code.RUN_ENDING
+
+
+class RunNotEnded(TurnkeeperError):
+    code = Code.RUN_NOT_ENDED
+
+
+class UploadNotExpected(TurnkeeperError):
+    code = Code.UPLOAD_NOT_EXPECTED
 
 
 class InteractionStale(TurnkeeperError):

@@ -92,6 +92,9 @@ class AcpDialect:
             case _:
                 return None
 
+    def hear_stderr(self, line: Line) -> Heard | None:
+        return None
+
     def finish(self, ended: Exit, stderr: str) -> Sequence[TurnEvent]:
         return []
 

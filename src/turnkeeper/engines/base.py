@@ -70,7 +70,10 @@ class Dialect(Protocol):
         """The bytes that open a turn."""
 
     def hear(self, line: Line) -> Heard | None:
-        """None: not understood; the line is kept as raw output."""
+        """A line of stdout. None: not understood; the line is kept as raw output."""
+
+    def hear_stderr(self, line: Line) -> Heard | None:
+        """The same for stderr. Its meaning must not hang on what stdout said meanwhile: that order is not kept."""
 
     def finish(self, ended: Exit, stderr: str) -> Sequence[TurnEvent]:
         """What the exit itself says, if the turn was not closed before it."""
@@ -89,6 +92,14 @@ class Readiness:
     """The command that makes it ready."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineConfig:
+    """What the operator chose for one engine."""
+
+    command: tuple[str, ...] = ()
+    """How it is started; empty: found by its name."""
+
+
 class Engine(Protocol):
     name: str
     is_demo: bool
@@ -97,6 +108,10 @@ class Engine(Protocol):
     """What it can do in interactive mode, best first."""
     own_parameters: frozenset[str]
     """Job parameters that are for the engine and not for the skill's schema."""
+    models: tuple[str, ...]
+    """The only ones it has; empty: the engine itself knows."""
+    skills_dir: str
+    """Where it looks for skills, inside its home."""
 
     def readiness(self) -> Readiness: ...
 
@@ -106,6 +121,35 @@ class Engine(Protocol):
     def launch(self, plan: TurnPlan) -> Launch: ...
 
     def dialect(self, plan: TurnPlan) -> Dialect: ...
+
+
+class Headless:
+    """A dialect of one process for each turn: the prompt goes in by stdin, one JSON object a line comes out."""
+
+    keeps_stdin = False
+
+    def begin(self, prompt: str) -> bytes:
+        return prompt.encode()
+
+    def hear(self, line: Line) -> Heard | None:
+        if not line.data.strip():
+            return Heard(())
+        said = read_object(line)
+        events = None if said is None else self.events(said)
+        return None if events is None else Heard(events)
+
+    def hear_stderr(self, line: Line) -> Heard | None:
+        return None
+
+    def finish(self, ended: Exit, stderr: str) -> Sequence[TurnEvent]:
+        return []
+
+    def cancel(self) -> bytes:
+        return b""
+
+    def events(self, said: dict[str, Any]) -> Sequence[TurnEvent] | None:
+        """What one object means; None: a kind we do not know."""
+        raise NotImplementedError
 
 
 def read_object(line: Line) -> dict[str, Any] | None:

@@ -13,14 +13,21 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from turnkeeper.core.errors import Code, InvalidRequest
+from turnkeeper.core.errors import Code, InvalidRequest, SettingsInvalid
 from turnkeeper.core.run import Failure, Handle, Mode
 from turnkeeper.core.skill import Skill
 from turnkeeper.core.turn import Ended, Reasoning, SessionOpened, Text, TextDelta, ToolCall, TurnEvent, Usage
 from turnkeeper.core.waiting import ProfileKind
 from turnkeeper.engines.acp import AcpDialect
-from turnkeeper.engines.base import Dialect, Heard, Launch, Readiness, TurnPlan, private_env, read_object
-from turnkeeper.engines.lines import Line
+from turnkeeper.engines.base import (
+    Dialect,
+    EngineConfig,
+    Headless,
+    Launch,
+    Readiness,
+    TurnPlan,
+    private_env,
+)
 from turnkeeper.engines.process import Exit
 
 PARAMETER = "demo_script"
@@ -37,6 +44,12 @@ class DemoEngine:
     is_demo = True
     profiles: tuple[ProfileKind, ...] = (ProfileKind.RESUMABLE, ProfileKind.STICKY)
     own_parameters = frozenset({PARAMETER})
+    models: tuple[str, ...] = ("demo",)
+    skills_dir = ".demo/skills"
+
+    def __init__(self, config: EngineConfig) -> None:
+        if config.command:
+            raise SettingsInvalid("engines.demo.command: the demo engine is built in and takes no command")
 
     def readiness(self) -> Readiness:
         return Readiness(ready=True, path=str(_here / "demo_agent"), version="1.0.0")
@@ -64,28 +77,16 @@ class DemoEngine:
         return DemoDialect()
 
 
-class DemoDialect:
-    """One JSON object a line; see `demo_agent/headless.py` for the other side."""
+class DemoDialect(Headless):
+    """See `demo_agent/headless.py` for the other side."""
 
-    keeps_stdin = False
-
-    def begin(self, prompt: str) -> bytes:
-        return prompt.encode()
-
-    def hear(self, line: Line) -> Heard | None:
-        if not line.data.strip():
-            return Heard(())
-        said = read_object(line)
-        events = None if said is None else _events(said)
-        return None if events is None else Heard(events)
+    def events(self, said: dict[str, Any]) -> Sequence[TurnEvent] | None:
+        return _events(said)
 
     def finish(self, ended: Exit, stderr: str) -> Sequence[TurnEvent]:
         if ended.code == UNKNOWN_SESSION and stderr.startswith("session not found"):
             return [Ended(Failure(Code.SESSION_LOST, stderr.strip() or "the session is unknown"))]
         return []
-
-    def cancel(self) -> bytes:
-        return b""
 
 
 def _events(said: dict[str, Any]) -> Sequence[TurnEvent] | None:

@@ -1,11 +1,62 @@
-"""The engines there are, by name. Adding one is one line here."""
+"""The engines there are, by name. Adding one of ours is one line here; others come as installed packages.
+
+A package brings an engine by an entry point of the group `turnkeeper.engines`: the name is the engine's, the object
+takes an `EngineConfig` and gives an `Engine`.
+"""
 
 from __future__ import annotations
 
-from turnkeeper.engines.base import Engine
+from collections.abc import Callable, Mapping
+from importlib.metadata import EntryPoint, entry_points
+
+from turnkeeper.core.errors import SettingsInvalid, TurnkeeperError
+from turnkeeper.engines.base import Engine, EngineConfig
 from turnkeeper.engines.demo import DemoEngine
 
+GROUP = "turnkeeper.engines"
 
-def engines() -> dict[str, Engine]:
-    known: list[Engine] = [DemoEngine()]
-    return {engine.name: engine for engine in known}
+Maker = Callable[[EngineConfig], Engine]
+
+BUILT_IN: tuple[type[Engine], ...] = (DemoEngine,)
+
+
+def engines(configs: Mapping[str, EngineConfig]) -> dict[str, Engine]:
+    """Every engine, as configured. A plug-in that cannot be loaded stops the start: without its engine the runs
+    that wait on it would be given up."""
+    makers: dict[str, Maker] = {engine.name: engine for engine in BUILT_IN}
+    for point in entry_points(group=GROUP):
+        if point.name in makers:
+            raise SettingsInvalid(
+                f"{_source(point)} brings an engine {point.name!r}, and there is one already"
+            )
+        makers[point.name] = _load(point)
+    unknown = sorted(set(configs) - set(makers))
+    if unknown:
+        raise SettingsInvalid(
+            f"engines.{unknown[0]}: there is no such engine; there are: {', '.join(makers)}"
+        )
+    return {name: make(configs.get(name, EngineConfig())) for name, make in makers.items()}
+
+
+def _load(point: EntryPoint) -> Maker:
+    def make(config: EngineConfig) -> Engine:
+        try:
+            engine: Engine = point.load()(config)
+        except TurnkeeperError:
+            raise
+        except Exception as error:  # other people's code may fail in any way
+            raise SettingsInvalid(
+                f"the engine {point.name!r} of {_source(point)} cannot be loaded: {error!r}; "
+                "mend or uninstall that package"
+            ) from error
+        if engine.name != point.name:
+            raise SettingsInvalid(
+                f"{_source(point)} calls one engine both {point.name!r} and {engine.name!r}"
+            )
+        return engine
+
+    return make
+
+
+def _source(point: EntryPoint) -> str:
+    return f"the package {point.dist.name!r}" if point.dist else point.value

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -40,21 +41,22 @@ def judge_again(stage: Stage, run: Run, attempt: Attempt) -> SecondOpinion | Non
         folder.raw(attempt.attempt_number, attempt.try_number, name) for name in ("stdout", "stderr")
     )
     how = verdicts.how_ended(attempt.evidence, _tail(stderr))
-    transcript = _replay(stage, run, attempt, stdout, how)
+    transcript = _replay(stage, run, attempt, how, stdout=stdout, stderr=stderr)
     then = replace(run, attempt_number=attempt.attempt_number)
     judged = judging.judge(then, transcript, how)
     return SecondOpinion(attempt.verdict, verdicts.verdict_view(judged.verdict))
 
 
-def _replay(stage: Stage, run: Run, attempt: Attempt, stdout: Path, how: judging.HowEnded) -> Transcript:
+def _replay(
+    stage: Stage, run: Run, attempt: Attempt, how: judging.HowEnded, *, stdout: Path, stderr: Path
+) -> Transcript:
     plan = stage.plan(run)
-    if attempt.next_turn is NextTurn.START:
+    if attempt.next_turn in (NextTurn.START, NextTurn.RESTART):
         plan = replace(plan, session=None)
     dialect = stage.engine(run.job.engine).dialect(plan)
     dialect.begin("")
     transcript = Transcript(attempt.attempt_number, attempt.try_number)
-    for line in _lines(stdout):
-        heard = dialect.hear(line)
+    for heard in chain(map(dialect.hear_stderr, _lines(stderr)), map(dialect.hear, _lines(stdout))):
         for event in heard.events if heard else ():
             transcript.take(event, attempt.started_at)
     if how.exit is not None:

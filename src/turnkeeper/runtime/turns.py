@@ -107,12 +107,12 @@ class Turn:
 
     def hear(self, stream: str, line: Line) -> None:
         """Called by the reader of the pipes: quick, and never waiting."""
-        now = self._clock()
+        now, dialect = self._clock(), self._session.dialect
         if stream == "stderr":
             self._stderr.append(plain(line.data)[:STDERR_CHARS])
-            self._keep_raw(stream, line, now)
-            return
-        heard = self._session.dialect.hear(line)
+            heard = dialect.hear_stderr(line)
+        else:
+            heard = dialect.hear(line)
         if heard is None:
             self._keep_raw(stream, line, now)
             return
