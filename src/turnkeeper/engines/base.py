@@ -27,6 +27,8 @@ PASSED_ON = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SSL_CERT_FIL
 
 
 LARGEST_NUMBER = 2**63
+MAX_DEPTH = 200
+"""How deep an object may be nested. A deeper one can just be read, and then breaks whoever writes it down."""
 
 _decode = msgspec.json.Decoder().decode
 
@@ -161,7 +163,15 @@ def read_object(line: Line) -> dict[str, Any] | None:
         value = _decode(text)
     except (msgspec.DecodeError, RecursionError):
         value = _lenient(text)
-    return value if isinstance(value, dict) else None
+    return value if isinstance(value, dict) and not _is_deep(value) else None
+
+
+def _is_deep(value: dict[str, Any]) -> bool:
+    level: list[Any] = [value]
+    for _ in range(MAX_DEPTH):
+        inside = (each.values() if isinstance(each, dict) else each for each in level)
+        level = [below for every in inside for below in every if isinstance(below, dict | list)]
+    return bool(level)
 
 
 def _lenient(text: str) -> Any:

@@ -11,13 +11,24 @@ from importlib.metadata import EntryPoint, entry_points
 
 from turnkeeper.core.errors import SettingsInvalid, TurnkeeperError
 from turnkeeper.engines.base import Engine, EngineConfig
+from turnkeeper.engines.codex import CodexEngine
 from turnkeeper.engines.demo import DemoEngine
+from turnkeeper.engines.gemini import GeminiEngine
+from turnkeeper.engines.iflow import IflowEngine
+from turnkeeper.engines.opencode import OpencodeEngine
 
 GROUP = "turnkeeper.engines"
 
 Maker = Callable[[EngineConfig], Engine]
 
-BUILT_IN: tuple[type[Engine], ...] = (DemoEngine,)
+BUILT_IN: tuple[type[Engine], ...] = (
+    CodexEngine,
+    GeminiEngine,
+    IflowEngine,
+    OpencodeEngine,
+    DemoEngine,
+)
+"""In this order the first ready one is chosen for a job that names none."""
 
 
 def engines(configs: Mapping[str, EngineConfig]) -> dict[str, Engine]:
@@ -42,6 +53,7 @@ def _load(point: EntryPoint) -> Maker:
     def make(config: EngineConfig) -> Engine:
         try:
             engine: Engine = point.load()(config)
+            name = engine.name
         except TurnkeeperError:
             raise
         except Exception as error:  # other people's code may fail in any way
@@ -49,10 +61,8 @@ def _load(point: EntryPoint) -> Maker:
                 f"the engine {point.name!r} of {_source(point)} cannot be loaded: {error!r}; "
                 "mend or uninstall that package"
             ) from error
-        if engine.name != point.name:
-            raise SettingsInvalid(
-                f"{_source(point)} calls one engine both {point.name!r} and {engine.name!r}"
-            )
+        if name != point.name:
+            raise SettingsInvalid(f"{_source(point)} calls one engine both {point.name!r} and {name!r}")
         return engine
 
     return make

@@ -1,0 +1,195 @@
+"""Gemini, by `gemini -o stream-json`. The single object of `-o json` is understood as well."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from turnkeeper.core.errors import Code, Warn
+from turnkeeper.core.run import Failure
+from turnkeeper.core.turn import Echo, Ended, Remark, Text, TextDelta, ToolCall, TurnEvent
+from turnkeeper.engines import meaning
+from turnkeeper.engines.base import Dialect, Heard, TurnPlan
+from turnkeeper.engines.cli import CliDialect, CliEngine, SpreadObject, is_count, option, session_of, usage
+from turnkeeper.engines.lines import Line
+
+SETTINGS = {
+    # Without it a base URL alone makes the CLI choose another login, and exit.
+    "security": {"auth": {"selectedType": "gemini-api-key"}},
+    "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
+    "privacy": {"usageStatisticsEnabled": False},
+    "telemetry": {"enabled": False},
+}
+
+SWITCHES = {
+    "GEMINI_CLI_NO_RELAUNCH": "1",
+    "GEMINI_CLI_TRUST_WORKSPACE": "true",
+}
+
+_STATUS = {"success": "completed", "error": "failed"}
+
+_EXITS = {
+    41: Failure(Code.ENGINE_AUTH_REQUIRED, "gemini has no login that it could use (exit code 41)"),
+    55: Failure(Code.ENGINE_FAILED, "gemini does not trust the workspace (exit code 55)"),
+} | {
+    status % 256: Failure(code, f"the provider answered with HTTP {status} (exit code {status % 256})")
+    for status, code in meaning.BY_STATUS.items()
+}
+"""Its own exit codes, and those that are the HTTP status without its upper bits."""
+
+
+class GeminiEngine(CliEngine):
+    name = "gemini"
+    skills_dir = ".gemini/skills"
+    install = "npm install -g @google/gemini-cli@0.61.0"
+    keys = ("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL")
+    switches = SWITCHES
+
+    def words(self, plan: TurnPlan) -> Sequence[str]:
+        model, session = option("-m", plan.model), option("--resume", session_of(plan))
+        return ("--yolo", "-o", "stream-json", *model, *session)
+
+    def files(self) -> Mapping[str, bytes]:
+        return {".gemini/settings.json": json.dumps(SETTINGS, indent=2).encode()}
+
+    def dialect(self, plan: TurnPlan) -> Dialect:
+        return GeminiDialect(plan)
+
+
+class GeminiDialect(CliDialect):
+    lost = re.compile(r"Error resuming session|Invalid session identifier")
+
+    def __init__(self, plan: TurnPlan) -> None:
+        super().__init__(plan)
+        self._streams = False
+        self._tools: dict[str, str] = {}
+        self._trouble = ""
+        self._answer = SpreadObject()
+        self._complaint = SpreadObject()
+        self._complained: Failure | None = None
+
+    def begin(self, prompt: str) -> bytes:
+        """A reply that opens with a slash is a reply, and no command to the CLI."""
+        return super().begin(f"\n{prompt}" if prompt.startswith("/") else prompt)
+
+    def hear(self, line: Line) -> Heard | None:
+        heard = super().hear(line)
+        if heard is not None or self._streams:
+            return heard
+        whole = self._answer.take(line)
+        if whole is None:
+            return Heard(()) if self._answer.is_open else None
+        events = self._whole(whole)
+        return None if events is None else Heard(events)
+
+    def hear_stderr(self, line: Line) -> Heard | None:
+        """With `-o json` an error is an object at the end of stderr; it counts at the exit, in any order."""
+        said = self._complaint.take(line)
+        if said is not None and isinstance(said.get("error"), dict):
+            self._complained = _failure(said["error"])
+        return None
+
+    def failure(self, code: int, stderr: str) -> Failure | None:
+        if code and self._complained:
+            return self._complained
+        return super().failure(code, stderr) or _EXITS.get(code)
+
+    def events(self, said: dict[str, Any]) -> Sequence[TurnEvent] | None:
+        if "type" not in said:
+            return None if self._streams else self._whole(said)
+        events = self._event(said)
+        self._streams = self._streams or events is not None
+        return events
+
+    def _event(self, said: dict[str, Any]) -> Sequence[TurnEvent] | None:
+        match said:
+            case {"type": "init", "session_id": str(session)}:
+                return self.opened(session)
+            case {"type": "message", "role": "user"}:
+                return [Echo()]
+            case {"type": "message", "role": "assistant", "content": str(text), "delta": True}:
+                return [TextDelta(text)]
+            case {"type": "message", "role": "assistant", "content": str(text)}:
+                return [Text(text)]
+            case {"type": "tool_use", "tool_id": str(call), "tool_name": str(name)}:
+                self._tools[call] = name
+                return [ToolCall(call, name, "in_progress", said.get("parameters"))]
+            case {"type": "tool_result", "tool_id": str(call), "status": str(status)}:
+                name = self._tools.pop(call, "tool")
+                return [ToolCall(call, name, _STATUS.get(status, status), None, _output(said))]
+            case {"type": "error", "message": str(message)}:
+                self._trouble = message
+                return [Remark(Warn.ENGINE_REMARK, message)]
+            case {"type": "result", "status": "success"}:
+                return [*_usage(said.get("stats")), Ended()]
+            case {"type": "result", "status": "error"}:
+                failure = _failure(said.get("error"), self._trouble)
+                return [*_usage(said.get("stats")), Ended(failure)]
+            case _:
+                return None
+
+    def _whole(self, said: dict[str, Any]) -> Sequence[TurnEvent] | None:
+        """The one object of `-o json`. Once events were heard an object like it comes from somebody else."""
+        response, error, stats = said.get("response"), said.get("error"), said.get("stats")
+        session = said.get("session_id")
+        if not (isinstance(session, str) or isinstance(stats, dict)):
+            return None
+        if not (isinstance(response, str) or isinstance(error, dict)):
+            return None
+        return [
+            *(self.opened(session) if isinstance(session, str) else []),
+            *([Text(response)] if isinstance(response, str) and response else []),
+            *_whole_usage(stats),
+            Ended(_failure(error) if isinstance(error, dict) else None),
+        ]
+
+
+def _failure(error: object, otherwise: str = "") -> Failure:
+    found = error if isinstance(error, dict) else {}
+    message, code, kind = found.get("message"), found.get("code"), found.get("type")
+    if isinstance(code, int) and code in _EXITS and meaning.as_status(code) is None:
+        words = message if isinstance(message, str) and message else _EXITS[code].message
+        return Failure(_EXITS[code].code, words)
+    text = message if isinstance(message, str) and message else otherwise
+    return meaning.failure(text, status=code, kind=kind if isinstance(kind, str) else "")
+
+
+def _output(said: Mapping[str, Any]) -> Any:
+    if said.get("output") is not None:
+        return said["output"]
+    error = said.get("error")
+    return error.get("message", error) if isinstance(error, dict) else error
+
+
+def _usage(stats: object) -> list[TurnEvent]:
+    if not isinstance(stats, dict):
+        return []
+    return usage(
+        input_tokens=stats.get("input_tokens"),
+        cached_input_tokens=stats.get("cached"),
+        output_tokens=stats.get("output_tokens"),
+        total_tokens=stats.get("total_tokens"),
+    )
+
+
+def _whole_usage(stats: object) -> list[TurnEvent]:
+    """There the counts are kept for each model, under other names."""
+    models = stats.get("models") if isinstance(stats, dict) else None
+    if not isinstance(models, dict):
+        return _usage(stats)
+    each = [model["tokens"] for model in models.values() if isinstance(model, dict) and "tokens" in model]
+    found = [tokens for tokens in each if isinstance(tokens, dict)]
+
+    def total(*names: str) -> int | None:
+        values = [tokens[name] for tokens in found for name in names if is_count(tokens.get(name))]
+        return sum(values) if values else None
+
+    return usage(
+        input_tokens=total("prompt"),
+        cached_input_tokens=total("cached"),
+        output_tokens=total("candidates", "thoughts"),
+        reasoning_output_tokens=total("thoughts"),
+        total_tokens=total("total"),
+    )

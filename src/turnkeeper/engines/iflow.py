@@ -1,0 +1,116 @@
+"""iFlow: words on stdout, plain as they are; session and usage on stderr, in a block after the last of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from turnkeeper.core.errors import Code
+from turnkeeper.core.run import Failure
+from turnkeeper.core.turn import Ended, TextDelta, TurnEvent
+from turnkeeper.engines.base import Dialect, Heard, TurnPlan, read_object
+from turnkeeper.engines.cli import CliDialect, CliEngine, SpreadObject, option, session_of, usage
+from turnkeeper.engines.lines import Line, plain
+from turnkeeper.engines.process import Exit
+
+SETTINGS = {"selectedAuthType": "openai-compatible"}
+"""The service of its maker is gone; key and address of another come by the environment."""
+
+_NOTICE = re.compile(r"Model \S+ does not support thinking mode")
+_LOADER = re.compile(r"\[(?:runtime|loader)\] ")
+_OPENS, _CLOSES = "<Execution Info>", "</Execution Info>"
+
+
+class IflowEngine(CliEngine):
+    name = "iflow"
+    skills_dir = ".iflow/skills"
+    install = (
+        "iFlow is no longer offered on npm: set engines.iflow.command "
+        "(or TURNKEEPER_ENGINES__IFLOW__COMMAND) to one that is installed"
+    )
+    keys = ("IFLOW_API_KEY", "IFLOW_BASE_URL", "IFLOW_MODEL_NAME", "IFLOW_SELECTED_AUTH_TYPE")
+
+    def words(self, plan: TurnPlan) -> Sequence[str]:
+        model, session = option("-m", plan.model), option("--resume", session_of(plan))
+        return ("--yolo", "--thinking", *model, *session)
+
+    def files(self) -> Mapping[str, bytes]:
+        return {".iflow/settings.json": json.dumps(SETTINGS, indent=2).encode()}
+
+    def dialect(self, plan: TurnPlan) -> Dialect:
+        return IflowDialect(plan)
+
+
+class IflowDialect(CliDialect):
+    def __init__(self, plan: TurnPlan) -> None:
+        super().__init__(plan)
+        self._blank_lines = 0
+        self._in_block = False
+        self._info = SpreadObject()
+        self._has_info = False
+        self._is_replaced = False
+
+    def hear(self, line: Line) -> Heard | None:
+        """Every line is the assistant's, but for a notice, and what its loader prints before the first word."""
+        if line.truncated:
+            return None
+        text = plain(line.data)
+        if _NOTICE.fullmatch(text.strip()) or (not self._has_spoken and _LOADER.match(text)):
+            return Heard(())
+        if not text.strip():
+            self._blank_lines += 1
+            return Heard(())
+        # A line's newline goes before it: blank lines at either end are no part of a message.
+        opening = "\n" * (self._blank_lines + 1) if self._has_spoken else ""
+        self._has_spoken, self._blank_lines = True, 0
+        return Heard([TextDelta(opening + text)])
+
+    def hear_stderr(self, line: Line) -> Heard | None:
+        text = plain(line.data).strip()
+        if text.startswith(_OPENS) and text.endswith(_CLOSES):
+            inside = text.removeprefix(_OPENS).removesuffix(_CLOSES).encode()
+            return self._hear_info(read_object(Line(inside, line.offset, len(inside), line.truncated)))
+        if text in (_OPENS, _CLOSES):
+            self._in_block = text == _OPENS
+            self._info.drop()
+            return Heard(())
+        if not self._in_block:
+            return None
+        info = self._info.take(line)
+        if info is None:
+            return Heard(())
+        self._in_block = False
+        return self._hear_info(info)
+
+    def finish(self, ended: Exit, stderr: str) -> Sequence[TurnEvent]:
+        if self._is_replaced:
+            gone = f"iflow does not know session {self._resumed} and began another"
+            return [Ended(Failure(Code.SESSION_LOST, gone))]
+        if ended.code == 0 and self._has_info:
+            return [Ended()]
+        return super().finish(ended, stderr)
+
+    def _hear_info(self, info: dict[str, Any] | None) -> Heard | None:
+        if info is None:
+            return None
+        session = info.get("session-id")
+        if not isinstance(session, str):
+            return None
+        self._has_info = True
+        tokens = info.get("tokenUsage")
+        counts = _usage(tokens) if isinstance(tokens, dict) else []
+        if self._resumed is not None and session != self._resumed:
+            # An unknown session is replaced without a word. The new one is not ours to go on with.
+            self._is_replaced = True
+            return Heard(counts)
+        return Heard([*self.opened(session), *counts])
+
+
+def _usage(tokens: Mapping[str, Any]) -> list[TurnEvent]:
+    return usage(
+        input_tokens=tokens.get("input"),
+        output_tokens=tokens.get("output"),
+        total_tokens=tokens.get("total"),
+    )

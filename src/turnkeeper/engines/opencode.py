@@ -1,0 +1,171 @@
+"""OpenCode, by `opencode run --format json`: steps of parts. No event closes the turn; its last step does."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from turnkeeper.core.errors import Code
+from turnkeeper.core.run import Failure
+from turnkeeper.core.turn import Echo, Ended, Reasoning, TextDelta, ToolCall, TurnEvent
+from turnkeeper.engines import meaning
+from turnkeeper.engines.base import Dialect, TurnPlan
+from turnkeeper.engines.cli import CliDialect, CliEngine, is_count, option, usage
+
+TITLE = "turnkeeper"
+"""With a title of ours no model is asked for one."""
+
+SETTINGS = {
+    "autoupdate": False,
+    "share": "disabled",
+    # A summary that it writes for itself looks like an answer, and ends like one. A full context fails instead.
+    "compaction": {"auto": False},
+}
+
+SWITCHES = {
+    "OPENCODE_DISABLE_AUTOUPDATE": "1",
+    "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
+    "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+    "OPENCODE_DISABLE_MODELS_FETCH": "1",
+}
+
+_GOES_ON = ("tool-calls", "unknown")
+_STATUS = {"error": "failed"}
+
+
+class OpencodeEngine(CliEngine):
+    name = "opencode"
+    skills_dir = ".config/opencode/skills"
+    install = "npm install -g opencode-ai@1.18.33"
+    keys = (
+        "ANTHROPIC_API_KEY",
+        "DEEPSEEK_API_KEY",
+        "GEMINI_API_KEY",
+        "GOOGLE_GENERATIVE_AI_API_KEY",
+        "GROQ_API_KEY",
+        "MISTRAL_API_KEY",
+        "OPENAI_API_KEY",
+        "OPENCODE_API_KEY",
+        "OPENROUTER_API_KEY",
+        "XAI_API_KEY",
+    )
+    switches = SWITCHES
+
+    def words(self, plan: TurnPlan) -> Sequence[str]:
+        which = ("--session", plan.session.session_id) if plan.session else ("--title", TITLE)
+        return ("run", "--format", "json", "--auto", *option("-m", plan.model), *which)
+
+    def files(self) -> Mapping[str, bytes]:
+        return {".config/opencode/opencode.json": json.dumps(SETTINGS, indent=2).encode()}
+
+    def dialect(self, plan: TurnPlan) -> Dialect:
+        return OpencodeDialect(plan)
+
+
+class OpencodeDialect(CliDialect):
+    lost = re.compile(r"Session not found")
+
+    def __init__(self, plan: TurnPlan) -> None:
+        super().__init__(plan)
+        self._message: str | None = None
+        """The one that is open: a tool closes it, and so does a text of another."""
+        self._heard: set[str] = set()
+        """Ids of parts: one may be told again."""
+        self._spent: dict[str, int] = {}
+
+    def events(self, said: dict[str, Any]) -> Sequence[TurnEvent] | None:
+        events = self._event(said)
+        session = said.get("sessionID")
+        if self._session is None and isinstance(session, str) and events is not None:
+            return [*self.opened(session), *events]
+        return events
+
+    def _event(self, said: dict[str, Any]) -> Sequence[TurnEvent] | None:
+        match said:
+            case {"type": "step_start"}:
+                return []
+            case {"type": "error"}:
+                return [Ended(_failure(said.get("error")))]
+            case {"type": str(), "part": {"id": str(part_id)}} if part_id in self._heard:
+                return []
+            case {"type": str(kind), "part": dict(part)}:
+                return self._part(kind, part)
+            case _:
+                return None
+
+    def _part(self, kind: str, part: Mapping[str, Any]) -> Sequence[TurnEvent] | None:
+        events = self._new_part(kind, part)
+        if events is not None and isinstance(part.get("id"), str):
+            self._heard.add(part["id"])
+        return events
+
+    def _new_part(self, kind: str, part: Mapping[str, Any]) -> Sequence[TurnEvent] | None:
+        match (kind, part):
+            case ("text", {"synthetic": True} | {"ignored": True}):
+                self._message = None
+                return [Echo()]
+            case ("text", {"messageID": str(message), "text": str(text)}):
+                return [self._text(message, text)]
+            case ("reasoning", {"text": str(text)}):
+                return [Reasoning(text)]
+            case ("tool_use", {"callID": str(call), "tool": str(name), "state": dict(state)}):
+                self._message = None
+                return [_tool(call, name, state)]
+            case ("step_finish", {"reason": str(reason)}):
+                return [*self._spend(part.get("tokens")), *_stopped(reason)]
+            case _:
+                return None
+
+    def _text(self, message: str, text: str) -> TextDelta:
+        """Several texts of one message are its paragraphs."""
+        opening = "\n\n" if message == self._message else ""
+        self._message = message
+        return TextDelta(opening + text, message)
+
+    def _spend(self, tokens: object) -> list[TurnEvent]:
+        """Each step counts for itself, and counts what is cached and what is reasoning apart."""
+        if not isinstance(tokens, dict):
+            return []
+        cache = tokens.get("cache")
+        cache = cache if isinstance(cache, dict) else {}
+        read, written, reasoning = cache.get("read"), cache.get("write"), tokens.get("reasoning")
+        step = {
+            "input_tokens": _sum(tokens.get("input"), read, written),
+            "cached_input_tokens": _sum(read),
+            "cache_write_input_tokens": _sum(written),
+            "output_tokens": _sum(tokens.get("output"), reasoning),
+            "reasoning_output_tokens": _sum(reasoning),
+            "total_tokens": _sum(tokens.get("total")),
+        }
+        self._spent = {name: self._spent.get(name, 0) + count for name, count in step.items()}
+        return usage(**self._spent)
+
+
+def _sum(*counts: object) -> int:
+    return sum(count for count in counts if isinstance(count, int) and is_count(count))
+
+
+def _tool(call: str, name: str, state: Mapping[str, Any]) -> ToolCall:
+    status = state.get("status")
+    status = status if isinstance(status, str) else "completed"
+    output = state.get("output", state.get("error"))
+    return ToolCall(call, name, _STATUS.get(status, status), state.get("input"), output)
+
+
+def _stopped(reason: str) -> list[TurnEvent]:
+    if reason in _GOES_ON:
+        return []
+    if reason == "stop":
+        return [Ended()]
+    return [Ended(Failure(Code.ENGINE_FAILED, f"the model stopped early: {reason}"))]
+
+
+def _failure(error: object) -> Failure:
+    found = error if isinstance(error, dict) else {}
+    data = found.get("data")
+    data = data if isinstance(data, dict) else {}
+    told = (data.get("message"), found.get("message"), found.get("name"))
+    message = next((words for words in told if isinstance(words, str) and words), "")
+    return meaning.failure(message, status=data.get("statusCode"), kind=str(found.get("name", "")))

@@ -1,0 +1,610 @@
+"""What single lines and exits mean in each dialect, where no recording shows them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.core.examples import NOW
+from tests.engines.recordings import NAMES, Played, Recording, a_dialect, judged, play, snapshot
+from turnkeeper.core.errors import Code
+from turnkeeper.core.gate import ExitKind
+from turnkeeper.core.run import Mode
+from turnkeeper.core.turn import Transcript
+from turnkeeper.engines.lines import Line
+from turnkeeper.engines.process import Exit
+from turnkeeper.runtime.judging import HowEnded
+
+SESSION = "session-1"
+
+OPENING: dict[str, list[Any]] = {
+    "codex": [{"type": "thread.started", "thread_id": SESSION}, {"type": "turn.started"}],
+    "gemini": [{"type": "init", "session_id": SESSION, "model": "m"}],
+    "opencode": [{"type": "step_start", "sessionID": SESSION, "part": {"id": "p0", "messageID": "m0"}}],
+    "iflow": [],
+}
+CLOSING: dict[str, list[Any]] = {
+    "codex": [{"type": "turn.completed", "usage": {"input_tokens": 1}}],
+    "gemini": [{"type": "result", "status": "success", "stats": {}}],
+    "opencode": [{"type": "step_finish", "sessionID": SESSION, "part": {"id": "p9", "reason": "stop"}}],
+    "iflow": [],
+}
+
+
+def a_turn(
+    engine: str, lines: Sequence[Any] = (), *, stderr: str = "", ended: int = 0, session: str | None = None
+) -> Recording:
+    """Lines are objects, or bytes as they are; a negative end is a signal."""
+    stdout = b"".join(
+        (line if isinstance(line, bytes) else json.dumps(line).encode()) + b"\n" for line in lines
+    )
+    kind = ExitKind.FOREIGN_SIGNAL if ended < 0 else ExitKind.NONZERO if ended else ExitKind.OK
+    exited = Exit(None, -ended) if ended < 0 else Exit(ended, None)
+    how = HowEnded(kind=kind, exit=exited, stderr=stderr)
+    return Recording(engine, "made up", stdout, stderr.encode(), how, session)
+
+
+def told(turn: Recording) -> dict[str, Any]:
+    return snapshot(turn, play(turn))
+
+
+def whole(engine: str, *lines: Any) -> dict[str, Any]:
+    """A turn with these lines in it that closes well."""
+    return told(a_turn(engine, [*OPENING[engine], *lines, *CLOSING[engine]]))
+
+
+def code(turn: Recording) -> Code | None:
+    failure = told(turn)["failure"]
+    return Code(failure[0]) if failure else None
+
+
+def item(kind: str, moment: str = "completed", **fields: Any) -> dict[str, Any]:
+    return {"type": f"item.{moment}", "item": {"id": "item_1", "type": kind, **fields}}
+
+
+def part(kind: str, part_id: str, **fields: Any) -> dict[str, Any]:
+    return {"type": kind, "sessionID": SESSION, "part": {"id": part_id, "messageID": "m1", **fields}}
+
+
+# Every dialect
+
+NAMED_BY = {
+    "codex": lambda name: a_turn("codex", [{"type": "thread.started", "thread_id": name}]),
+    "gemini": lambda name: a_turn("gemini", [{"type": "init", "session_id": name}]),
+    "opencode": lambda name: a_turn("opencode", [{"type": "step_start", "sessionID": name}]),
+    "iflow": lambda name: a_turn("iflow", stderr=info(name)),
+}
+
+
+def info(session: object, **fields: Any) -> str:
+    block = json.dumps({"session-id": session, **fields}, indent=2)
+    return f"\n<Execution Info>\n{block}\n</Execution Info>\n"
+
+
+@pytest.mark.parametrize("engine", NAMES)
+def test_a_session_is_named_by_a_sane_word(engine: str) -> None:
+    for sane in ("01a1e1cb-7795", "ses_e1E3", "session:1.2", "7", "x" * 200):
+        assert told(NAMED_BY[engine](sane))["session"] == sane
+    for odd in (
+        "--yolo",
+        "-",
+        "",
+        "a b",
+        "a/b",
+        "../x",
+        "a\n",
+        "é",
+        "$(x)",
+        "x" * 201,
+        7,
+        None,
+        ["a"],
+        {"a": 1},
+    ):
+        assert told(NAMED_BY[engine](odd))["session"] is None
+
+
+@pytest.mark.failure("R06")
+@pytest.mark.parametrize("engine", NAMES)
+def test_a_resumed_session_that_says_nothing_is_lost(engine: str) -> None:
+    silent = a_turn(engine, [b"", b"  "], session=SESSION, stderr="YOLO mode is enabled.\n")
+    assert code(silent) is Code.SESSION_LOST
+    assert judged(silent, play(silent), Mode.INTERACTIVE) == "failed SESSION_LOST"
+    assert code(replace(silent, session=None)) is None
+    assert code(a_turn(engine, session=SESSION, ended=-15)) is None
+
+
+@pytest.mark.failure("R01")
+@pytest.mark.parametrize(
+    ("engine", "ended", "stderr"),
+    [
+        (
+            "codex",
+            1,
+            "Error: thread/resume: thread/resume failed: no rollout found for thread id x (code -32600)",
+        ),
+        ("codex", 1, "Error: thread/resume: thread/resume failed: rollout at /x.jsonl is empty"),
+        (
+            "gemini",
+            42,
+            'Error resuming session: Invalid session identifier "x".\n  Searched for sessions in /x.',
+        ),
+        ("gemini", 42, "Error resuming session: Unexpected end of JSON input"),
+        ("opencode", 1, "Error: Session not found"),
+    ],
+)
+def test_a_session_that_cannot_be_resumed_is_lost(engine: str, ended: int, stderr: str) -> None:
+    turn = a_turn(engine, [b"a banner"], ended=ended, stderr=stderr, session=SESSION)
+    assert code(turn) is Code.SESSION_LOST
+    # Nobody asked for a session, or it was opened: then it is not the session that is missing.
+    assert code(replace(turn, session=None)) is not Code.SESSION_LOST
+    opened = a_turn(engine, OPENING[engine], ended=ended, stderr=stderr, session=SESSION)
+    assert code(opened) is not Code.SESSION_LOST
+
+
+def test_a_session_that_is_busy_is_not_lost() -> None:
+    stderr = "Error: thread/resume: thread/resume failed: thread x already has an active writer (code -32600)"
+    turn = a_turn("codex", ended=1, stderr=stderr, session=SESSION)
+    assert judged(turn, play(turn), Mode.INTERACTIVE) == "failed ENGINE_FAILED"
+
+
+@pytest.mark.failure("X01")
+@pytest.mark.parametrize("engine", NAMES)
+@pytest.mark.parametrize(
+    "ended", [0, 1, 2, 42, 52, 53, 124, 126, 127, 130, 137, 141, 143, 255, -2, -9, -11, -15]
+)
+def test_an_exit_without_a_closing_event_is_never_success(engine: str, ended: int) -> None:
+    turn = a_turn(engine, OPENING[engine], ended=ended, stderr="something odd")
+    expected = "ENGINE_KILLED" if ended < 0 else "ENGINE_FAILED" if ended else "ENGINE_NO_RESULT"
+    for mode in Mode:
+        assert judged(turn, play(turn), mode) == f"failed {expected}"
+
+
+@pytest.mark.failure("Q04")
+@pytest.mark.parametrize("engine", NAMES)
+def test_an_exit_that_names_the_login_is_typed(engine: str) -> None:
+    turn = a_turn(engine, ended=1, stderr="Error: 401 Unauthorized\n    at x (y.js:1)")
+    assert judged(turn, play(turn), Mode.AUTO) == "failed ENGINE_AUTH_REQUIRED"
+
+
+WORDS = (
+    "Please log in to the portal: 401 Unauthorized, authentication failed, quota exceeded, API key not valid."
+)
+SAYING: dict[str, Any] = {
+    "codex": item("agent_message", text=WORDS),
+    "gemini": {"type": "message", "role": "assistant", "content": WORDS, "delta": True},
+    "opencode": part("text", "p1", text=WORDS),
+}
+
+
+@pytest.mark.failure("Q12")
+@pytest.mark.parametrize("engine", SAYING)
+def test_words_about_logins_are_only_words(engine: str) -> None:
+    turn = a_turn(engine, [*OPENING[engine], SAYING[engine], *CLOSING[engine]])
+    assert judged(turn, play(turn), Mode.INTERACTIVE) == "waiting_user"
+    broken = a_turn(engine, [*OPENING[engine], SAYING[engine]], ended=1)
+    assert judged(broken, play(broken), Mode.INTERACTIVE) == "failed ENGINE_FAILED"
+
+
+@pytest.mark.failure("Q12")
+def test_words_of_iflow_about_logins_are_only_words() -> None:
+    turn = a_turn("iflow", [WORDS.encode()], stderr=info(SESSION))
+    assert judged(turn, play(turn), Mode.INTERACTIVE) == "waiting_user"
+
+
+@pytest.mark.failure("M07")
+@pytest.mark.parametrize("engine", SAYING)
+def test_nothing_counts_after_the_closing_event(engine: str) -> None:
+    lines = [*OPENING[engine], *CLOSING[engine], SAYING[engine], {"type": "turn.failed"}, {"type": "error"}]
+    seen = told(a_turn(engine, lines))
+    assert (seen["messages"], seen["closed"]) == ([], "success")
+
+
+# Codex
+
+
+@pytest.mark.failure("M02")
+def test_codex_gets_over_an_error() -> None:
+    seen = whole(
+        "codex", {"type": "error", "message": "Reconnecting... 1/5 (x)"}, {"type": "error", "message": "odd"}
+    )
+    assert seen["warnings"] == [["ENGINE_RETRYING", "Reconnecting... 1/5 (x)"], ["ENGINE_REMARK", "odd"]]
+    assert seen["closed"] == "success"
+
+
+@pytest.mark.failure("M03", "Q04")
+def test_codex_tells_the_cause_before_the_end() -> None:
+    cause = {"type": "error", "message": "unexpected status 401 Unauthorized"}
+    broken = {"type": "turn.failed", "error": {"message": "stream disconnected before completion"}}
+    seen = told(a_turn("codex", [*OPENING["codex"], cause, broken], ended=1))
+    assert seen["failure"] == ["ENGINE_AUTH_REQUIRED", "stream disconnected before completion"]
+    for unsaid in (
+        {"type": "turn.failed"},
+        {"type": "turn.failed", "error": {"message": None}},
+        b"never said",
+    ):
+        seen = told(a_turn("codex", [*OPENING["codex"], cause, unsaid], ended=1))
+        assert seen["failure"] == ["ENGINE_AUTH_REQUIRED", "unexpected status 401 Unauthorized"]
+
+
+def test_codex_that_is_killed_did_not_end_by_its_error() -> None:
+    cause = {"type": "error", "message": "unexpected status 401 Unauthorized"}
+    turn = a_turn("codex", [*OPENING["codex"], cause], ended=-9)
+    assert judged(turn, play(turn), Mode.AUTO) == "failed ENGINE_KILLED"
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        (
+            item(
+                "mcp_tool_call",
+                server="web",
+                tool="fetch",
+                arguments={"u": 1},
+                result={"ok": 1},
+                status="completed",
+            ),
+            {"name": "web.fetch", "status": "completed", "input": {"u": 1}, "output": {"ok": 1}},
+        ),
+        (
+            item("mcp_tool_call", tool="fetch", result=None, error={"message": "no"}, status="failed"),
+            {"name": "fetch", "status": "failed", "output": {"message": "no"}},
+        ),
+        (
+            item("file_change", changes=[{"path": "a", "kind": "add"}], status="completed"),
+            {"name": "file_change", "status": "completed", "input": [{"path": "a", "kind": "add"}]},
+        ),
+        (item("web_search", query="q"), {"name": "web_search", "status": "completed", "input": "q"}),
+        (
+            item("todo_list", "updated", items=[{"text": "a", "completed": False}]),
+            {"name": "todo_list", "status": "in_progress", "input": [{"text": "a", "completed": False}]},
+        ),
+    ],
+)
+def test_codex_tools(line: Any, shown: dict[str, Any]) -> None:
+    assert whole("codex", line)["tools"] == [{"call_id": "item_1", **shown}]
+
+
+def test_codex_reasons_and_repeats_itself_when_whole() -> None:
+    seen = whole(
+        "codex",
+        item("reasoning", text="hm"),
+        item("agent_message", "started"),
+        item("agent_message", "updated", text="Hel"),
+        item("agent_message", text="Hello."),
+    )
+    assert (seen["reasoning"], seen["messages"]) == ([{"text": "hm"}], ["Hello."])
+    assert seen["not_understood"] == []
+
+
+# Gemini
+
+STATS = {
+    "models": {
+        "a": {"tokens": {"prompt": 10, "candidates": 2, "total": 15, "cached": 4, "thoughts": 3, "tool": 0}},
+        "b": {"tokens": {"prompt": 1, "candidates": 1, "total": 2}},
+        "c": {"tokens": "odd"},
+    }
+}
+ANSWER = {"session_id": SESSION, "response": 'Done: {"__SKILL_DONE__": true, "answer": 42}', "stats": STATS}
+
+
+@pytest.mark.spec("TURN-13")
+@pytest.mark.parametrize("indent", [None, 2])
+def test_gemini_answers_in_one_object(indent: int | None) -> None:
+    text = json.dumps(ANSWER, indent=indent).encode()
+    for noise in (b"", b"Loaded cached credentials.\n", b'{\n"a banner in braces"\n'):
+        turn = a_turn("gemini", [noise + text])
+        seen = told(turn)
+        assert seen["messages"] == [ANSWER["response"]]
+        assert seen["not_understood"] == (["Loaded cached credentials."] if b"Loaded" in noise else [])
+        assert (seen["session"], seen["closed"]) == (SESSION, "success")
+        assert seen["usage"] == {
+            "input_tokens": 11,
+            "cached_input_tokens": 4,
+            "output_tokens": 6,
+            "reasoning_output_tokens": 3,
+            "total_tokens": 17,
+        }
+        assert seen["verdict"]["interactive"] == "succeeded DONE_MARKER"
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_gemini_fails_in_one_object(indent: int | None) -> None:
+    error = {"type": "ApiError", "message": '{"error":{"code":429,"message":"slow down"}}', "code": 429}
+    text = json.dumps({"session_id": SESSION, "error": error}, indent=indent)
+    expected = ["ENGINE_QUOTA_EXCEEDED", "slow down"]
+    assert told(a_turn("gemini", [text.encode()], ended=173))["failure"] == expected
+    if indent:
+        seen = told(
+            a_turn("gemini", stderr=f"Attempt 1 failed.\n    at x {{\n  status: 429\n}}\n{text}", ended=173)
+        )
+        assert seen["failure"] == expected
+    unauthorized = {"session_id": SESSION, "error": {"type": "Error", "message": "no", "code": 41}}
+    assert code(a_turn("gemini", [unauthorized], ended=41)) is Code.ENGINE_AUTH_REQUIRED
+
+
+def test_gemini_answers_and_fails_in_one_object() -> None:
+    seen = told(
+        a_turn("gemini", [ANSWER | {"error": {"type": "INVALID_STREAM", "message": "empty response"}}])
+    )
+    assert seen["messages"] == [ANSWER["response"]]
+    assert seen["failure"] == ["ENGINE_FAILED", "empty response"]
+
+
+@pytest.mark.failure("M06")
+def test_gemini_says_a_message_whole_and_once() -> None:
+    message = {"type": "message", "role": "assistant", "content": "Hello."}
+    assert whole("gemini", message, message)["messages"] == ["Hello."]
+    assert whole("gemini", message | {"delta": True}, message)["messages"] == ["Hello."]
+
+
+def test_gemini_warns_and_its_last_error_explains_the_end() -> None:
+    warning = {"type": "error", "severity": "error", "message": "the model returned an empty response"}
+    seen = told(a_turn("gemini", [*OPENING["gemini"], warning, {"type": "result", "status": "error"}]))
+    assert seen["warnings"] == [["ENGINE_REMARK", warning["message"]]]
+    assert seen["failure"] == ["ENGINE_FAILED", warning["message"]]
+
+
+def test_gemini_tool_that_fails() -> None:
+    seen = whole(
+        "gemini",
+        {"type": "tool_use", "tool_id": "1", "tool_name": "ls", "parameters": {}},
+        {"type": "tool_result", "tool_id": "1", "status": "error", "error": {"type": "X", "message": "no"}},
+    )
+    assert seen["tools"][-1] == {"call_id": "1", "name": "ls", "status": "failed", "output": "no"}
+
+
+@pytest.mark.failure("X01")
+@pytest.mark.parametrize(
+    ("ended", "verdict", "words"),
+    [
+        (41, "failed ENGINE_AUTH_REQUIRED", "no login"),
+        (145, "failed ENGINE_AUTH_REQUIRED", "HTTP 401"),
+        (173, "failed ENGINE_QUOTA_EXCEEDED", "HTTP 429"),
+        (55, "failed ENGINE_FAILED", "does not trust"),
+    ],
+)
+def test_gemini_exits(ended: int, verdict: str, words: str) -> None:
+    turn = a_turn("gemini", ended=ended, stderr="YOLO mode is enabled.")
+    played = play(turn)
+    assert judged(turn, played, Mode.AUTO) == verdict
+    assert words in snapshot(turn, played)["failure"][1]
+
+
+def test_a_reply_to_gemini_is_no_command() -> None:
+    dialect = a_dialect("gemini")
+    assert dialect.begin("/quit") == b"\n/quit"
+    assert dialect.begin("yes / no") == b"yes / no"
+
+
+# iFlow
+
+
+def iflow(*lines: bytes) -> Any:
+    return told(a_turn("iflow", lines, stderr=info(SESSION)))["messages"]
+
+
+def test_iflow_says_plain_text() -> None:
+    assert iflow(b"", b"one", b"", b"  two", b"three", b" ", b"") == ["one\n\n  two\nthree"]
+    assert iflow(b'{"a": 1}', b"[1, 2]", b"null") == ['{"a": 1}\n[1, 2]\nnull']
+    assert iflow() == []
+
+
+def test_iflow_notices_are_no_text() -> None:
+    notice = b"Model glm-4.6 does not support thinking mode"
+    assert iflow(b"[runtime] Loading", b"[loader] Loaded 1", notice, b"one", notice, b"two") == ["one\ntwo"]
+    # In the middle of an answer it is a line that the assistant quotes.
+    assert iflow(b"the log:", b"[runtime] Loading") == ["the log:\n[runtime] Loading"]
+    quoted = b"It says: Model glm-4.6 does not support thinking mode"
+    assert iflow(quoted) == [quoted.decode()]
+
+
+def test_iflow_tells_session_and_usage_on_one_line_too() -> None:
+    tokens = {"input": 3, "output": 2, "total": 5}
+    line = f"<Execution Info>{json.dumps({'session-id': SESSION, 'tokenUsage': tokens})}</Execution Info>\n"
+    seen = told(a_turn("iflow", [b"hi"], stderr=line))
+    assert (seen["session"], seen["closed"]) == (SESSION, "success")
+    assert seen["usage"] == {"input_tokens": 3, "output_tokens": 2, "total_tokens": 5}
+
+
+def test_iflow_without_its_block_is_not_closed() -> None:
+    for stderr in (
+        "",
+        info(SESSION).replace("\n}", ""),
+        info(7),
+        info(SESSION).replace("<Execution", "<Executed"),
+    ):
+        assert told(a_turn("iflow", [b"hi"], stderr=stderr))["closed"] == "none"
+    assert told(a_turn("iflow", [b"hi"], stderr=info(SESSION), ended=1))["closed"] == "none"
+
+
+@pytest.mark.failure("M10", "R01")
+def test_iflow_replaces_a_session_silently() -> None:
+    turn = a_turn("iflow", [b"hi"], stderr=info("session-2", tokenUsage={"input": 1}), session=SESSION)
+    seen = told(turn)
+    assert (seen["session"], seen["failure"][0]) == (SESSION, "SESSION_LOST")
+    assert seen["usage"] == {"input_tokens": 1}
+    assert told(replace(turn, session="session-2"))["closed"] == "success"
+
+
+# OpenCode
+
+TOKENS = {"total": 50, "input": 20, "output": 7, "reasoning": 3, "cache": {"read": 15, "write": 5}}
+SPENT = {
+    "input_tokens": 40,
+    "cached_input_tokens": 15,
+    "cache_write_input_tokens": 5,
+    "output_tokens": 10,
+    "reasoning_output_tokens": 3,
+    "total_tokens": 50,
+}
+TOOL = part(
+    "tool_use", "t1", callID="c1", tool="bash", state={"status": "error", "input": {"c": 1}, "error": "no"}
+)
+
+
+def test_opencode_texts_of_one_message_are_one() -> None:
+    one, two = part("text", "p1", text="one"), part("text", "p2", text="two")
+    assert whole("opencode", one, two)["messages"] == ["one\n\ntwo"]
+    assert whole("opencode", one, part("reasoning", "r", text="hm"), two)["messages"] == ["one\n\ntwo"]
+    assert whole("opencode", one, one, two, one)["messages"] == ["one\n\ntwo"]
+    assert whole("opencode", one, TOOL, two)["messages"] == ["one", "two"]
+    other = {"type": "text", "sessionID": SESSION, "part": {"id": "p2", "messageID": "m2", "text": "two"}}
+    assert whole("opencode", one, other)["messages"] == ["one", "two"]
+
+
+@pytest.mark.spec("TURN-13")
+def test_opencode_marker_in_the_second_text_counts() -> None:
+    seen = whole(
+        "opencode", part("text", "p1", text="Done."), part("text", "p2", text='{"__SKILL_DONE__": true}')
+    )
+    assert seen["verdict"]["interactive"] == "succeeded DONE_MARKER"
+
+
+def test_opencode_sums_its_steps_once_each() -> None:
+    steps = [part("step_finish", f"s{n}", reason="tool-calls", tokens=TOKENS) for n in (1, 2, 2)]
+    seen = whole("opencode", *steps)
+    assert seen["usage"] == {name: 2 * count for name, count in SPENT.items()}
+    cut_off = told(a_turn("opencode", [*OPENING["opencode"], steps[0]], ended=-15))
+    assert cut_off["usage"] == SPENT
+    odd = part(
+        "step_finish",
+        "s3",
+        reason="unknown",
+        tokens={"input": "many", "output": True, "cache": 7, "total": -1},
+    )
+    assert set(whole("opencode", odd)["usage"].values()) == {0}
+
+
+@pytest.mark.parametrize(
+    ("reason", "closed", "failure"),
+    [
+        ("stop", "success", None),
+        ("tool-calls", "none", None),
+        ("unknown", "none", None),
+        ("length", "error", ["ENGINE_FAILED", "the model stopped early: length"]),
+        ("content-filter", "error", ["ENGINE_FAILED", "the model stopped early: content-filter"]),
+    ],
+)
+def test_opencode_stops(reason: str, closed: str, failure: Any) -> None:
+    seen = told(a_turn("opencode", [*OPENING["opencode"], part("step_finish", "s1", reason=reason)]))
+    assert (seen["closed"], seen["failure"]) == (closed, failure)
+
+
+@pytest.mark.failure("Q04", "Q07")
+@pytest.mark.parametrize(
+    ("error", "failure"),
+    [
+        ({"name": "APIError", "data": {"message": "no", "statusCode": 401}}, ["ENGINE_AUTH_REQUIRED", "no"]),
+        ({"name": "APIError", "data": {"message": "no", "statusCode": 429}}, ["ENGINE_QUOTA_EXCEEDED", "no"]),
+        ({"name": "ProviderAuthError", "data": {"message": "no"}}, ["ENGINE_AUTH_REQUIRED", "no"]),
+        ({"name": "MessageAbortedError"}, ["ENGINE_FAILED", "MessageAbortedError"]),
+        ({"message": "no"}, ["ENGINE_FAILED", "no"]),
+    ],
+)
+def test_opencode_errors(error: Any, failure: list[str]) -> None:
+    turn = a_turn("opencode", [{"type": "error", "sessionID": SESSION, "error": error}], ended=1)
+    assert told(turn)["failure"] == failure
+    assert judged(turn, play(turn), Mode.INTERACTIVE) == f"failed {failure[0]}"
+
+
+def test_opencode_tool_that_fails() -> None:
+    assert whole("opencode", TOOL)["tools"] == [
+        {"call_id": "c1", "name": "bash", "status": "failed", "input": {"c": 1}, "output": "no"}
+    ]
+
+
+@pytest.mark.failure("M10")
+def test_opencode_keeps_the_session_that_it_named_first() -> None:
+    other = part("text", "p1", text="hi") | {"sessionID": "ses_2"}
+    assert whole("opencode", other)["session"] == SESSION
+
+
+# Any object at all
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=6,
+)
+TYPES = [
+    *("thread.started", "turn.started", "item.started", "item.updated", "item.completed"),
+    *("turn.completed", "turn.failed", "error", "init", "message", "tool_use", "tool_result", "result"),
+    *("step_start", "step_finish", "text", "reasoning", "done"),
+]
+FIELDS = [
+    *("thread_id", "item", "message", "usage", "error", "session_id", "role", "content", "delta", "tool_id"),
+    *(
+        "tool_name",
+        "parameters",
+        "status",
+        "output",
+        "stats",
+        "response",
+        "sessionID",
+        "part",
+        "models",
+        "tokens",
+    ),
+    *("id", "text", "messageID", "callID", "tool", "state", "reason", "data", "name", "statusCode", "code"),
+    *(
+        "command",
+        "aggregated_output",
+        "server",
+        "arguments",
+        "result",
+        "synthetic",
+        "session-id",
+        "tokenUsage",
+    ),
+]
+KINDS = st.sampled_from(
+    ["agent_message", "reasoning", "command_execution", "mcp_tool_call", "error", "user", "assistant"]
+)
+WORDS_OF_ENGINES = KINDS | st.sampled_from(["success", "error", "stop", "tool-calls", SESSION])
+
+
+def objects(values: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    known = st.dictionaries(st.sampled_from(FIELDS), values, max_size=5)
+    return st.builds(
+        lambda fields, kind: fields | kind, known, st.just({}) | KINDS.map(lambda kind: {"type": kind})
+    )
+
+
+nested = objects(json_values | WORDS_OF_ENGINES)
+events = st.builds(
+    lambda kind, fields: {"type": kind, **{k: v for k, v in fields.items() if k != "type"}},
+    st.sampled_from(TYPES),
+    objects(json_values | WORDS_OF_ENGINES | nested),
+)
+turns = st.lists(events | objects(json_values | nested) | json_values, max_size=8)
+
+
+@pytest.mark.failure("M01", "B13")
+@pytest.mark.parametrize("engine", NAMES)
+@given(lines=turns, resumes=st.booleans(), ended=st.sampled_from([0, 1, 41, 42, -9]))
+def test_nothing_that_is_json_breaks_a_dialect(
+    engine: str, lines: list[Any], resumes: bool, ended: int
+) -> None:
+    dialect = a_dialect(engine, SESSION if resumes else None)
+    played = Played(Transcript(1))
+    for value in lines:
+        for indent in (None, 2):
+            for text in json.dumps(value, indent=indent).split("\n"):
+                line = Line(text.encode(), 0, len(text), truncated=False)
+                for heard in (dialect.hear(line), dialect.hear_stderr(line)):
+                    for event in heard.events if heard else ():
+                        played.events += played.transcript.take(event, NOW)
+    for event in dialect.finish(Exit(ended, None) if ended >= 0 else Exit(None, -ended), "Error: odd"):
+        played.transcript.take(event, NOW)
+    for message in played.transcript.messages:
+        message.encode()
+    assert all(0 <= count < 2**63 for count in played.transcript.usage.values())

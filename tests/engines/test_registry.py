@@ -1,0 +1,152 @@
+"""The engines there are: ours, and those of installed packages. A wrong one stops the start with one sentence."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.engines.recordings import a_plan, lines_of
+from turnkeeper.core.errors import Code, SettingsInvalid
+from turnkeeper.core.run import Failure, Handle
+from turnkeeper.core.turn import Ended, SessionOpened, Text, TurnEvent
+from turnkeeper.engines.base import Dialect, EngineConfig
+from turnkeeper.engines.registry import GROUP, engines
+from turnkeeper.settings import Settings
+from turnkeeper.wiring import running
+
+PLUGIN = Path(__file__).parents[1] / "fakes" / "plugin"
+PAGE = Path(__file__).parents[2] / "docs" / "engines.md"
+
+Install = Callable[[str, str, str], None]
+
+
+@pytest.fixture
+def parrot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(PLUGIN))
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """A package with one module, whose entry point has this name."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    added = []
+
+    def add(package: str, name: str, code: str) -> None:
+        added.append(package)
+        (tmp_path / f"{package}.py").write_text(code)
+        folder = tmp_path / f"{package}-1.0.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+        (folder / "entry_points.txt").write_text(f"[{GROUP}]\n{name} = {package}:make\n")
+
+    yield add
+    for package in added:
+        sys.modules.pop(package, None)
+
+
+def refusal(configs: dict[str, EngineConfig] | None = None) -> str:
+    with pytest.raises(SettingsInvalid) as refused:
+        engines(configs or {})
+    assert "\n" not in refused.value.message
+    return refused.value.message
+
+
+def test_engines_of_ours() -> None:
+    assert list(engines({})) == ["codex", "gemini", "iflow", "opencode", "demo"]
+    assert refusal({"cobol": EngineConfig()}) == (
+        "engines.cobol: there is no such engine; there are: codex, gemini, iflow, opencode, demo"
+    )
+
+
+@pytest.mark.usefixtures("parrot")
+def test_an_engine_comes_as_a_package() -> None:
+    found = engines({"parrot": EngineConfig(command=("/opt/parrot", "--quiet"))})
+    assert list(found)[-1] == "parrot"
+    launch = found["parrot"].launch(a_plan("perch-1", model="grey"))
+    assert launch.argv == ("/opt/parrot", "--quiet", "--json", "--model", "grey", "--again", "perch-1")
+    assert found["parrot"].readiness().reason == (
+        "engines.parrot.command names '/opt/parrot', which does not exist"
+    )
+
+
+@pytest.mark.usefixtures("parrot")
+def test_its_dialect_speaks_the_turn_protocol() -> None:
+    dialect = engines({})["parrot"].dialect(a_plan())
+    said = b'{"perch": "perch-1"}\n{"squawk": "hello"}\n{"flap": 1}\nkraa\n{"ouch": "HTTP 401"}\n{"hush": true}\n'
+    assert heard(dialect, said) == [
+        SessionOpened(Handle("perch-1", loadable=True)),
+        Text("hello"),
+        Ended(Failure(Code.ENGINE_AUTH_REQUIRED, "HTTP 401")),
+        Ended(),
+    ]
+
+
+def heard(dialect: Dialect, stdout: bytes) -> list[TurnEvent]:
+    found = [dialect.hear(line) for line in lines_of(stdout)]
+    return [event for each in found if each is not None for event in each.events]
+
+
+def test_the_page_shows_this_very_package() -> None:
+    fences = re.findall(r"^```\w+\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    assert (PLUGIN / "turnkeeper_parrot.py").read_text(encoding="utf-8") in fences
+    assert any(
+        '[project.entry-points."turnkeeper.engines"]\nparrot = "turnkeeper_parrot:ParrotEngine"' in f
+        for f in fences
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("import nothing_like_this", "ModuleNotFoundError"),
+        ("def make(config):\n    raise ValueError('no')", "ValueError('no')"),
+        ("make = 7", "TypeError"),
+        ("def make(config):\n    return None", "AttributeError"),
+        ("def other(config): ...", "AttributeError"),
+    ],
+)
+def test_a_package_that_cannot_be_loaded_stops_the_start(install: Install, code: str, reason: str) -> None:
+    install("broken_engine", "broken", code)
+    message = refusal()
+    assert message.startswith("the engine 'broken' of the package 'broken_engine' cannot be loaded: ")
+    assert reason in message
+    assert message.endswith("; mend or uninstall that package")
+
+
+def test_a_package_may_refuse_its_settings(install: Install) -> None:
+    install(
+        "strict_engine",
+        "strict",
+        "from turnkeeper.core.errors import SettingsInvalid\n"
+        "def make(config):\n    raise SettingsInvalid('engines.strict.command: it must be set')",
+    )
+    assert refusal() == "engines.strict.command: it must be set"
+
+
+def test_a_name_is_taken_once(install: Install) -> None:
+    install("my_codex", "codex", "make = None")
+    assert refusal() == "the package 'my_codex' brings an engine 'codex', and there is one already"
+
+
+@pytest.mark.usefixtures("parrot")
+def test_two_packages_may_not_share_a_name(install: Install) -> None:
+    install("second_parrot", "parrot", "make = None")
+    assert refusal().endswith("brings an engine 'parrot', and there is one already")
+
+
+def test_an_engine_has_one_name(install: Install) -> None:
+    install("two_names", "one", "def make(config):\n    return type('E', (), {'name': 'two'})()")
+    assert refusal() == "the package 'two_names' calls one engine both 'one' and 'two'"
+
+
+async def test_the_service_does_not_start_without_an_engine_of_its_runs(
+    install: Install, tmp_path: Path
+) -> None:
+    install("gone_engine", "gone", "import nothing_like_this")
+    with pytest.raises(SettingsInvalid, match="'gone' of the package 'gone_engine' cannot be loaded"):
+        async with running(Settings(data_dir=tmp_path / "data", port=0)):
+            pass
