@@ -108,10 +108,18 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _settle(self) -> Settings:
-        self.skills_dir = self.skills_dir or (self.data_dir / "skills",)
         if self.sticky_slots is None:
             self.sticky_slots = max(1, self.slots - 1)
         return self
+
+    @property
+    def managed_skills(self) -> Path:
+        """Where skills are installed by upload; the folders of `skills_dir` belong to the operator."""
+        return self.data_dir / "skills"
+
+    @property
+    def skill_folders(self) -> tuple[Path, ...]:
+        return self.managed_skills, *(folder for folder in self.skills_dir if folder != self.managed_skills)
 
     @classmethod
     def settings_customise_sources(

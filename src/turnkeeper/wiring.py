@@ -24,6 +24,7 @@ from turnkeeper.runtime.dispatch import Capacity
 from turnkeeper.runtime.house import House, Parts
 from turnkeeper.runtime.intake import Policy
 from turnkeeper.settings import Settings
+from turnkeeper.skills.install import Library
 from turnkeeper.skills.package import Shelf
 from turnkeeper.store.sqlite import SqliteStore
 from turnkeeper.web.app import make_app
@@ -100,15 +101,20 @@ async def open_house(settings: Settings, clock: Clock) -> House:
             f"there is no engine {settings.default_engine!r}; there are: {', '.join(known)}"
         )
     store = await SqliteStore.open(settings.data_dir)
+    shelf = Shelf(settings.skill_folders)
+    library = Library(settings.managed_skills, shelf)
+    library.repair()
     limits = {name: engine.limit for name, engine in settings.engines.items() if engine.limit is not None}
     parts = Parts(
         store=store,
         engines=known,
-        shelf=Shelf(settings.skills_dir),
+        shelf=shelf,
+        library=library,
         runs_dir=settings.data_dir / "runs",
         capacity=Capacity(slots=settings.slots, sticky_slots=settings.sticky_slots, engine_limits=limits),
         policy=Policy(
             max_queued=settings.max_queued,
+            upload_timeout_sec=settings.upload_timeout_sec,
             default_engine=settings.default_engine,
             session_timeout_sec=settings.session_timeout_sec,
             timeouts=settings.timeouts.core(),
@@ -166,7 +172,7 @@ def _url(listener: socket.socket) -> str:
 def _server_config(settings: Settings, house: House, token: str) -> uvicorn.Config:
     hosts = {*LOOPBACK, settings.host, *settings.allowed_hosts}
     return uvicorn.Config(
-        Guard(make_app(house), token=token, hosts=hosts),
+        Guard(make_app(house), token=token, hosts=hosts, max_upload=settings.max_upload_mb * 1024 * 1024),
         loop="none",
         lifespan="off",
         log_config=None,

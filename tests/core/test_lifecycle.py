@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.core.examples import (
+    asked,
     LOADABLE,
     NOTE,
     NOW,
@@ -26,7 +27,7 @@ from tests.core.examples import (
     story,
 )
 from turnkeeper.core import lifecycle
-from turnkeeper.core.errors import Code, IllegalTransition, RunNotWaiting, Warn
+from turnkeeper.core.errors import Code, IllegalTransition, RunNotWaiting, UploadNotExpected, Warn
 from turnkeeper.core.fcmp import Type
 from turnkeeper.core.gate import Cancel, Fail, Succeed, Verdict, Wait
 from turnkeeper.core.run import Ending, EndingWhy, Idempotency, NextTurn, Question, Run, RunWarning
@@ -54,9 +55,17 @@ def test_held_run_is_dispatched_when_its_input_is_complete() -> None:
     held = lifecycle.create("run-1", a_job(), NOW, held="upload", due_at=later(60))
     assert (held.enqueue, held.after.held, held.after.due_at) == (False, "upload", later(60))
 
-    complete = lifecycle.complete_input(held.after, later(5))
-    assert moved(complete) == {"held": None, "due_at": None}
+    files = {"paper": "uploads/paper.txt"}
+    complete = lifecycle.complete_input(held.after, files, later(5))
+    assert moved(complete) == {"held": None, "due_at": None, "files": files}
+    assert complete.after.input == {**held.after.job.input, **files}
     assert (complete.trigger, complete.enqueue, complete.events) == (Trigger.INPUT_COMPLETED, True, ())
+
+
+@pytest.mark.parametrize("run", [queued(), running(), asked()[0]], ids=lambda run: run.state.value)
+def test_an_upload_is_taken_once_and_only_where_one_is_waited_for(run: Run) -> None:
+    with pytest.raises(UploadNotExpected, match=f"the run is {run.state}"):
+        lifecycle.complete_input(run, {}, NOW)
 
 
 def test_held_run_fails_when_nothing_is_uploaded() -> None:
@@ -213,7 +222,6 @@ def test_nothing_moves_a_finished_run(run: Run) -> None:
     assert lifecycle.apply_deadline(run, None, later(10**9)) is None
     steps: list[Callable[[], object]] = [
         lambda: lifecycle.start_turn(run, "lease", NOW),
-        lambda: lifecycle.complete_input(run, NOW),
         lambda: lifecycle.lose_process(run, NOW),
         lambda: lifecycle.interrupt_turn(run, NOW, process_started=False),
         lambda: lifecycle.reconcile_failed(run, TIMEOUT, NOW),

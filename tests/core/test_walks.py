@@ -88,7 +88,7 @@ handles = st.sampled_from([LOADABLE, LOADABLE, LOADABLE, TIED, None])
 
 def upload_or_start(house: Ledger, data: st.DataObject) -> None:
     if house.run.held:
-        house.commit(lifecycle.complete_input(house.run, NOW))
+        house.commit(lifecycle.complete_input(house.run, {}, NOW))
     else:
         house.commit(lifecycle.start_turn(house.run, house.run.lease or f"lease-{house.run.version}", NOW))
 
@@ -199,7 +199,7 @@ def check_wrong_steps(house: Ledger) -> None:
     """Whatever a confused caller tries: what the table does not list is refused."""
     run = house.run
     tries: list[tuple[set[Trigger], Callable[[], object]]] = [
-        ({Trigger.INPUT_COMPLETED}, partial(lifecycle.complete_input, run, NOW)),
+        ({Trigger.INPUT_COMPLETED}, partial(lifecycle.complete_input, run, {}, NOW)),
         ({Trigger.TURN_STARTED}, partial(lifecycle.start_turn, run, "lease", NOW)),
         ({Trigger.TURN_NEEDS_INPUT}, partial(finish, run, Wait())),
         ({Trigger.TURN_SUCCEEDED}, partial(finish, run, Succeed("DONE_MARKER"))),

@@ -162,8 +162,7 @@ def a_job(script: Json) -> Job:
     request = JobRequest(
         skill_id="answer", engine="demo", mode=Mode.INTERACTIVE, parameter={"demo_script": script}
     )
-    job, _ = Intake(Shelf((SKILLS,)), engines({}), policy).job(request)
-    return job
+    return Intake(Shelf((SKILLS,)), engines({}), policy).accept(request).job
 
 
 def count(events: list[Json], type_: str) -> int:

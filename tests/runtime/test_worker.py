@@ -20,6 +20,7 @@ from turnkeeper.runtime.clock import utc_now
 from turnkeeper.runtime.dispatch import Capacity
 from turnkeeper.runtime.house import House, Parts
 from turnkeeper.runtime.intake import JobRequest, Policy
+from turnkeeper.skills.install import Library
 from turnkeeper.skills.package import Shelf
 from turnkeeper.store.sqlite import SqliteStore
 
@@ -54,10 +55,12 @@ async def shaky_house(data_dir: Path) -> AsyncIterator[tuple[House, Shaky]]:
     policy = Policy(
         max_queued=10, default_engine=None, session_timeout_sec=60, timeouts=settings.timeouts.core()
     )
+    shelf = Shelf((SKILLS,))
     parts = Parts(
         store=store,
         engines=engines({}),
-        shelf=Shelf((SKILLS,)),
+        shelf=shelf,
+        library=Library(data_dir / "skills", shelf),
         runs_dir=data_dir / "runs",
         capacity=Capacity(slots=2, sticky_slots=1, engine_limits={}),
         policy=policy,

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from turnkeeper.core.run import Job, Profile
+from turnkeeper.core import lifecycle
+from turnkeeper.core.run import Job, Profile, Run
 from turnkeeper.core.skill import Skill
 from turnkeeper.core.waiting import ProfileKind
 from turnkeeper.skills import prompt
 
 
-def job(name: str = "Bees", prompts: dict[str, str] | None = None, **more: Any) -> Job:
+def run(name: str = "Bees", prompts: dict[str, str] | None = None, **more: Any) -> Run:
     profile = Profile(ProfileKind.RESUMABLE, "because")
     skill = Skill(
         id="s", version="1", name=name, description="", root="/s", is_plain=False, prompts=prompts or {}
     )
     contract = skill.contract("demo")
-    return Job(skill_id="s", skill_version="1", contract=contract, engine="demo", profile=profile, **more)
+    job = Job(skill_id="s", skill_version="1", contract=contract, engine="demo", profile=profile, **more)
+    return lifecycle.create("r1", job, datetime(2026, 1, 1, tzinfo=UTC)).after
 
 
 def test_start_says_what_there_is_to_do() -> None:
-    words = prompt.start(job(input={"title": "Bienen – ü"}, parameter={"n": 1}), Path("/run/skill"))
+    words = prompt.start(run(input={"title": "Bienen – ü"}, parameter={"n": 1}), Path("/run/skill"))
     assert '"Bees"' in words
     assert "/run/skill/SKILL.md" in words
     assert '"title": "Bienen – ü"' in words
@@ -44,12 +48,19 @@ def test_start_says_what_there_is_to_do() -> None:
     ],
 )
 def test_skill_may_have_words_of_its_own(prompts: dict[str, str], words: str) -> None:
-    assert prompt.start(job(prompts=prompts), Path("/run/skill")) == words
+    assert prompt.start(run(prompts=prompts), Path("/run/skill")) == words
+
+
+def test_uploaded_files_are_part_of_the_input() -> None:
+    uploaded = replace(run(input={"title": "Bees"}), files={"paper": "uploads/paper.pdf"})
+    words = prompt.start(uploaded, Path("/run/skill"))
+    assert '"title": "Bees"' in words
+    assert '"paper": "uploads/paper.pdf"' in words
 
 
 def test_placeholder_inside_a_value_stays_as_it_is() -> None:
     tricky = {"title": "{{name}} {{parameter}} {{skill_file}} \\1 \\g<0>"}
-    words = prompt.start(job("{{input}}", {"demo": "{{name}}|{{input}}"}, input=tricky), Path("/x"))
+    words = prompt.start(run("{{input}}", {"demo": "{{name}}|{{input}}"}, input=tricky), Path("/x"))
     name, _, given = words.partition("|")
     assert name == "{{input}}"
     assert "{{name}} {{parameter}} {{skill_file}}" in given

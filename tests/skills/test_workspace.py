@@ -27,24 +27,31 @@ def tree(root: Path) -> dict[str, str]:
     }
 
 
+def frozen(folder: RunFolder, root: Path) -> Path:
+    """The run's copy of the skill, patched by a line at its end."""
+    at = folder.home / ".agent" / "skills" / root.name
+    folder.make()
+    folder.freeze(root, at, lambda text: text + b" And more.")
+    return at
+
+
 class TestFreeze:
     def test_copy_outlives_the_original(self, tmp_path: Path, folder: RunFolder) -> None:
         root = skill_at(tmp_path / "it", "old", runner={"version": "1"})
-        folder.prepare(root)
-        (root / "SKILL.md").write_text("new")
-        assert (folder.skill / "SKILL.md").read_text() == "old"
+        copy = frozen(folder, root)
         shutil.rmtree(root)
-        folder.prepare(root)
-        assert load(folder.skill).version == "1"
+        assert (copy / "SKILL.md").read_text() == "old And more."
+        assert load(copy).version == "1"
 
     def test_nothing_is_shared_with_the_original(self, tmp_path: Path, folder: RunFolder) -> None:
         """The agent may write to its copy; hard links would carry that back."""
         root = skill_at(tmp_path / "it", runner={})
-        folder.prepare(root)
+        copy = frozen(folder, root)
+        assert (root / "SKILL.md").read_text() == "Do it."
         for path in root.rglob("*"):
             if path.is_file():
                 assert path.stat().st_nlink == 1
-                assert path.stat().st_ino != (folder.skill / path.relative_to(root)).stat().st_ino
+                assert path.stat().st_ino != (copy / path.relative_to(root)).stat().st_ino
 
     def test_links_stay_links(self, tmp_path: Path, folder: RunFolder) -> None:
         root = skill_at(tmp_path / "it", files={"real.txt": "real", "sub/x": ""})
@@ -52,39 +59,43 @@ class TestFreeze:
         (root / "far").symlink_to("/etc/passwd")
         (root / "sub" / "folder").symlink_to("/etc")
         (root / "broken").symlink_to("nowhere")
-        folder.prepare(root)
-        assert tree(folder.skill) == tree(root)
+        assert tree(frozen(folder, root)) == tree(root) | {"SKILL.md": "Do it. And more."}
+
+    def test_patching_never_writes_through_a_link(self, tmp_path: Path, folder: RunFolder) -> None:
+        root = skill_at(tmp_path / "it")
+        (root / "SKILL.md").rename(tmp_path / "shared.md")
+        (root / "SKILL.md").symlink_to(tmp_path / "shared.md")
+        copy = frozen(folder, root)
+        assert (tmp_path / "shared.md").read_text() == "Do it."
+        assert not (copy / "SKILL.md").is_symlink()
+        assert (copy / "SKILL.md").read_text() == "Do it. And more."
+
+    def test_read_only_folder_can_be_patched(self, tmp_path: Path, folder: RunFolder) -> None:
+        root = skill_at(tmp_path / "it")
+        (root / "SKILL.md").chmod(0o400)
+        root.chmod(0o500)
+        assert (frozen(folder, root) / "SKILL.md").read_text() == "Do it. And more."
 
     def test_half_a_copy_is_never_taken_for_a_whole(self, tmp_path: Path, folder: RunFolder) -> None:
         """A crash leaves the name of the copy free, and its leavings are cleared away."""
         root = skill_at(tmp_path / "it", "whole", runner={})
-        folder.root.mkdir(parents=True)
-        (folder.root / "skill.new").mkdir()
-        (folder.root / "skill.new" / "SKILL.md").write_text("half")
-        (folder.root / "skill.new" / "rest").write_text("x")
-        folder.prepare(root)
-        assert tree(folder.skill) == tree(root)
-        assert not (folder.root / "skill.new").exists()
+        half = folder.root / "skill.new"
+        half.mkdir(parents=True)
+        (half / "rest").write_text("x")
+        assert tree(frozen(folder, root)) == tree(root) | {"SKILL.md": "whole And more."}
+        assert not half.exists()
 
     def test_failed_copy_leaves_no_skill(self, tmp_path: Path, folder: RunFolder) -> None:
         root = skill_at(tmp_path / "it")
         os.mkfifo(root / "pipe")
         with pytest.raises(OSError, match="named pipe"):
-            folder.prepare(root)
-        assert not folder.skill.exists()
+            frozen(folder, root)
+        assert not list(folder.home.rglob("SKILL.md"))
         (root / "pipe").unlink()
-        folder.prepare(root)
-        assert folder.skill.exists()
+        assert (frozen(folder, root) / "SKILL.md").is_file()
 
-    def test_copy_is_made_once(self, tmp_path: Path, folder: RunFolder) -> None:
-        root = skill_at(tmp_path / "it", "first")
-        folder.prepare(root)
-        skill_at(root, "second")
-        folder.prepare(root)
-        assert (folder.skill / "SKILL.md").read_text() == "first"
-
-    def test_only_the_owner_can_look_inside(self, tmp_path: Path, folder: RunFolder) -> None:
-        folder.prepare(skill_at(tmp_path / "it"))
+    def test_only_the_owner_can_look_inside(self, folder: RunFolder) -> None:
+        folder.make()
         for path in (folder.root, folder.workspace, folder.home):
             assert stat.S_IMODE(path.stat().st_mode) == 0o700
 
@@ -92,7 +103,7 @@ class TestFreeze:
 class TestHome:
     @pytest.fixture(autouse=True)
     def prepared(self, tmp_path: Path, folder: RunFolder) -> None:
-        folder.prepare(skill_at(tmp_path / "it"))
+        folder.make()
 
     def test_files_are_written_for_the_owner_only(self, folder: RunFolder) -> None:
         folder.write_home({".demo/job.json": b"{}", "deep/down/here": b"x"})

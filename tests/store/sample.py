@@ -200,6 +200,7 @@ FULL_RUN = Run(
     next_turn=NextTurn.CONTINUE,
     handle=Handle("session-9", loadable=False),
     held="upload",
+    files={"paper": "uploads/„paper“.txt", "more": ["uploads/a", "uploads/b"]},
     ending=Ending(EndingWhy.CANCEL, "ann", later(40)),
     questions=3,
     pending_interaction_id=3,

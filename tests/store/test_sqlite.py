@@ -172,6 +172,16 @@ async def test_a_newer_schema_is_left_alone(tmp_path: Path) -> None:
         assert await store.run(run.id) == run
 
 
+async def test_a_database_of_an_older_version_is_brought_up(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
+        run = await queued(store)
+    with closing(sqlite3.connect(tmp_path / DATABASE, isolation_level=None)) as connection:
+        connection.execute("ALTER TABLE runs DROP COLUMN files")
+    set_version(tmp_path, 1)
+    async with opened(tmp_path) as store:
+        assert await store.run(run.id) == run
+
+
 def set_version(data_dir: Path, version: int) -> None:
     with closing(sqlite3.connect(data_dir / DATABASE, isolation_level=None)) as connection:
         connection.execute(f"PRAGMA user_version = {version}")

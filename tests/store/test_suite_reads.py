@@ -56,7 +56,7 @@ async def test_uploads_and_waits_are_due_by_their_own_lifecycle(store: Store) ->
     relaxed = await waiting(store, job(strict=False, session_timeout_sec=5))
     await waiting(store)  # resumable and strict: no deadline
     assert await store.due(later(3600), 10) == [relaxed.id, held.id]
-    await store.commit(lifecycle.complete_input(held, later(3)))
+    await store.commit(lifecycle.complete_input(held, {}, later(3)))
     assert await store.due(later(3600), 10) == [relaxed.id]
 
 
@@ -77,7 +77,7 @@ async def test_held_ending_and_started_runs_are_not_in_the_queue(store: Store) -
     await running(store)
     await waiting(store)
     assert await store.queued() == [run]
-    completed = await store.commit(lifecycle.complete_input(held, later(1)))
+    completed = await store.commit(lifecycle.complete_input(held, {"paper": "uploads/paper.txt"}, later(1)))
     assert await store.queued() == [run, completed]
 
 

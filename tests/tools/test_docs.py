@@ -21,7 +21,7 @@ _FENCE = re.compile(r"^```(?P<tag>\w*)\n(?P<body>.*?)^```$", re.DOTALL | re.MULT
 _LINK = re.compile(r"\[[^]]*\]\((?P<target>[^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (?P<text>.+)$", re.MULTILINE)
 _VARIABLE = re.compile(r"\$\{?(\w+)\}?")
-_TAKES_VALUE = "HXdow"
+_TAKES_VALUE = "FHXdow"
 _ENDS = ";|&()\n"
 
 
@@ -136,7 +136,7 @@ def request(arguments: list[str]) -> tuple[str, str]:
     for word in rest:
         if word.startswith("-") and word[-1] in _TAKES_VALUE:
             value = next(rest)
-            method = {"X": value, "d": "POST"}.get(word[-1], method)
+            method = {"X": value, "d": "POST", "F": "POST"}.get(word[-1], method)
         elif not word.startswith("-"):
             url = word
     url = _VARIABLE.sub(lambda found: "http://service/v1" if found[1] == "API" else "some", url)

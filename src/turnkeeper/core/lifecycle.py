@@ -16,6 +16,7 @@ from turnkeeper.core.errors import (
     InteractionStale,
     RunEnding,
     RunNotWaiting,
+    UploadNotExpected,
     Warn,
 )
 from turnkeeper.core.fcmp import Event, Type, instant, warning
@@ -81,8 +82,15 @@ def create(
     )
 
 
-def complete_input(run: Run, now: datetime) -> Change:
-    return step(run, Trigger.INPUT_COMPLETED, now, held=None, due_at=None, enqueue=True)
+def complete_input(run: Run, files: Mapping[str, Any], now: datetime) -> Change:
+    """The upload is there, and on disk already."""
+    if run.held is None:
+        raise UploadNotExpected(
+            f"the run is {run.state.value} and takes no upload; "
+            "only a job with file inputs does, once, before its first turn",
+            state=run.state.value,
+        )
+    return step(run, Trigger.INPUT_COMPLETED, now, held=None, due_at=None, files=files, enqueue=True)
 
 
 def start_turn(run: Run, lease: str, now: datetime) -> Change:

@@ -139,6 +139,8 @@ class Run:
     next_turn: NextTurn = NextTurn.START
     handle: Handle | None = None
     held: str | None = None
+    files: Mapping[str, Any] = field(default_factory=dict)
+    """The file inputs that were uploaded: where each is in the workspace, by its key."""
     ending: Ending | None = None
     questions: int = 0
     """How many were asked; the next one's id is one more, given by us and never by the agent."""
@@ -153,6 +155,11 @@ class Run:
     usage: Mapping[str, int] = field(default_factory=dict)
     started_at: datetime | None = None
     finished_at: datetime | None = None
+
+    @property
+    def input(self) -> Mapping[str, Any]:
+        """What the agent is given: the job's own values, and where its files are."""
+        return {**self.job.input, **self.files}
 
     @property
     def is_sticky(self) -> bool:

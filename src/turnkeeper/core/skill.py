@@ -10,6 +10,17 @@ from turnkeeper.core.contract import ArtifactRule, Contract
 from turnkeeper.core.errors import EngineUnsupported, ModeUnsupported
 from turnkeeper.core.run import Mode, RunWarning
 
+INPUT_SOURCE = "x-input-source"
+"""On a property of the input schema: `file` for what is uploaded; else it is `inline`, in the job itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileInput:
+    key: str
+    required: bool
+    many: bool
+    """A list of files, not one."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skill:
@@ -32,6 +43,17 @@ class Skill:
     timeouts: Mapping[str, float] = field(default_factory=dict)
     """The skill's own limits: they replace the operator's, and a job's replace them."""
     warnings: tuple[RunWarning, ...] = ()
+
+    @property
+    def file_inputs(self) -> tuple[FileInput, ...]:
+        """Only properties at the top count."""
+        schema = self.input_schema or {}
+        required = schema.get("required", ())
+        return tuple(
+            FileInput(key, required=key in required, many=entry.get("type") == "array")
+            for key, entry in schema.get("properties", {}).items()
+            if isinstance(entry, Mapping) and entry.get(INPUT_SOURCE) == "file"
+        )
 
     def contract(self, engine: str) -> Contract:
         return Contract(

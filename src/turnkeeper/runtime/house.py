@@ -15,7 +15,9 @@ from turnkeeper.runtime.intake import Intake, Policy
 from turnkeeper.runtime.jobs import Jobs
 from turnkeeper.runtime.recovery import Recovery
 from turnkeeper.runtime.stage import Stage
+from turnkeeper.runtime.uploads import Uploads
 from turnkeeper.runtime.worker import Worker
+from turnkeeper.skills.install import Library
 from turnkeeper.skills.package import Shelf
 from turnkeeper.store.base import Notice, Store
 
@@ -27,6 +29,7 @@ class Parts:
     store: Store
     engines: Mapping[str, Engine]
     shelf: Shelf
+    library: Library
     runs_dir: Path
     capacity: Capacity
     policy: Policy
@@ -38,10 +41,11 @@ class House:
         self.store = parts.store
         self.engines = parts.engines
         self.shelf = parts.shelf
+        self.library = parts.library
         self.capacity = parts.capacity
         self.clock = parts.clock
         self.feed = Feed()
-        self.stage = Stage(parts.store, parts.shelf, parts.engines, parts.runs_dir)
+        self.stage = Stage(parts.store, parts.shelf, parts.engines, parts.runs_dir, parts.library.lock)
         self.worker = Worker(parts.store, self.stage, parts.clock, self._release)
         self.dispatcher = Dispatcher(parts.capacity, self.worker.start)
         self.deadlines = Deadlines(parts.store, parts.clock)
@@ -53,6 +57,7 @@ class House:
             max_queued=parts.policy.max_queued,
             clock=parts.clock,
         )
+        self.uploads = Uploads(self.jobs, self.stage, parts.clock)
         self._step_sec = parts.policy.timeouts.step_sec
         self.is_ready = False
         parts.store.listen(self._after_commit)

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any
 
-from turnkeeper.core.errors import EngineNotFound, EngineNotReady, InputInvalid, ProfileUnsupported
+from turnkeeper.core.errors import (
+    EngineNotFound,
+    EngineNotReady,
+    InputInvalid,
+    ModelUnknown,
+    ProfileUnsupported,
+)
 from turnkeeper.core.run import Job, Mode, OnInterrupted, Profile, RunWarning, Timeouts
 from turnkeeper.core.skill import Skill
 from turnkeeper.core.waiting import ProfileKind
 from turnkeeper.engines.base import Engine
-from turnkeeper.skills import schema
+from turnkeeper.skills import schema, uploads
 from turnkeeper.skills.package import Shelf
 
 
@@ -39,7 +46,17 @@ class Policy:
     max_queued: int
     default_engine: str | None
     session_timeout_sec: float
+    upload_timeout_sec: float = 3600.0
     timeouts: Timeouts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    job: Job
+    warnings: tuple[RunWarning, ...]
+    """What is worth telling about its skill."""
+    upload_timeout: timedelta | None
+    """How long its files may take to come; None if it needs none."""
 
 
 class Intake:
@@ -48,12 +65,13 @@ class Intake:
         self._engines = engines
         self._policy = policy
 
-    def job(self, request: JobRequest) -> tuple[Job, tuple[RunWarning, ...]]:
-        """The job and what is worth telling about its skill. Blocking: it may read the skill's files."""
+    def accept(self, request: JobRequest) -> Accepted:
+        """Blocking: it may read the skill's files."""
         skill = self._shelf.get(request.skill_id)
         skill.require_mode(request.mode)
         engine = self._engine(request, skill)
         engine.require(skill, request.parameter)
+        _require_model(engine, request.model)
         own = {key: value for key, value in request.parameter.items() if key in engine.own_parameters}
         rest = {key: value for key, value in request.parameter.items() if key not in own}
         parameter = _validated("parameter", skill.parameter_schema, rest)
@@ -67,13 +85,15 @@ class Intake:
             session_timeout_sec=request.session_timeout_sec or self._policy.session_timeout_sec,
             profile=_profile(engine, request),
             model=request.model,
-            input=_validated("input", skill.input_schema, request.input),
+            input=_input(skill, request.input),
             parameter={**parameter, **own},
             timeouts=replace(self._policy.timeouts, **{**skill.timeouts, **request.timeouts}),
             on_interrupted=request.on_interrupted,
             max_attempt=skill.max_attempt,
         )
-        return job, skill.warnings
+        needs_files = bool(uploads.expected(skill.file_inputs, job.input))
+        upload_timeout = timedelta(seconds=self._policy.upload_timeout_sec) if needs_files else None
+        return Accepted(job=job, warnings=skill.warnings, upload_timeout=upload_timeout)
 
     def _engine(self, request: JobRequest, skill: Skill) -> Engine:
         name = request.engine or self._policy.default_engine or self._first_ready(skill)
@@ -112,6 +132,23 @@ def _profile(engine: Engine, request: JobRequest) -> Profile:
     best = engine.profiles[0]
     can = "can" if best is ProfileKind.RESUMABLE else "cannot"
     return Profile(best, f"the engine {can} resume a session in a new process")
+
+
+def _require_model(engine: Engine, model: str | None) -> None:
+    if model is not None and engine.models and model not in engine.models:
+        raise ModelUnknown(f"{engine.name} has no model {model!r}; it has: {', '.join(engine.models)}")
+
+
+def _input(skill: Skill, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What stands in the job itself; files are checked when they come, and until then at most named."""
+    files = {each.key for each in skill.file_inputs}
+    if skill.input_schema is None or not files:
+        return _validated("input", skill.input_schema, given)
+    if errors := uploads.misnamed(skill.file_inputs, given):
+        raise InputInvalid(f"input does not fit the skill's schema: {'; '.join(errors)}", errors=errors)
+    inline = {key: value for key, value in given.items() if key not in files}
+    named = {key: value for key, value in given.items() if key in files}
+    return {**_validated("input", schema.inline_part(skill.input_schema, files), inline), **named}
 
 
 def _validated(what: str, wanted: Mapping[str, Any] | None, given: Mapping[str, Any]) -> dict[str, Any]:

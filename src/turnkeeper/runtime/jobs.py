@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
@@ -20,6 +21,9 @@ from turnkeeper.runtime.dispatch import Dispatcher
 from turnkeeper.runtime.feed import Feed
 from turnkeeper.runtime.intake import Intake, JobRequest
 from turnkeeper.store.base import KEY_KEPT, KeyTaken, Stale, Store
+
+UPLOAD = "upload"
+"""What a run is held for until its files are there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +60,17 @@ class Jobs:
             known = await self._known(idempotency)
             if known is not None:
                 return known
-        job, warnings = await asyncio.to_thread(self._intake.job, request)
+        accepted = await asyncio.to_thread(self._intake.accept, request)
         now = self._clock()
-        change = lifecycle.create(new_run_id(now), job, now, warnings=warnings, idempotency=idempotency)
+        change = lifecycle.create(
+            new_run_id(now),
+            accepted.job,
+            now,
+            held=UPLOAD if accepted.upload_timeout is not None else None,
+            due_at=now + accepted.upload_timeout if accepted.upload_timeout is not None else None,
+            warnings=accepted.warnings,
+            idempotency=idempotency,
+        )
         try:
             with self._room():
                 return await self._store.commit(change)
@@ -117,6 +129,10 @@ class Jobs:
             assert change.interaction is not None
             assert change.interaction.answer is not None
             return Receipt(run, interaction_id, change.interaction.answer)
+
+    async def complete_input(self, run_id: str, files: Mapping[str, Any]) -> Run:
+        """The files are there: the run joins the queue, whatever its length."""
+        return await self._change(run_id, lambda run: lifecycle.complete_input(run, files, self._clock()))
 
     async def cancel(self, run_id: str, *, by: str) -> Run:
         """Idempotent: a run that has ended, or is being ended, is returned as it is."""

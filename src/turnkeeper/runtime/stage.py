@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from turnkeeper.core.run import Attempt, Interaction, Job, NextTurn, Run
 from turnkeeper.core.skill import Skill
 from turnkeeper.engines.base import Engine, TurnPlan
 from turnkeeper.engines.process import Command
-from turnkeeper.skills import artifacts, prompt
+from turnkeeper.skills import artifacts, patch, prompt
 from turnkeeper.skills.output import Files
 from turnkeeper.skills.package import Shelf
 from turnkeeper.skills.workspace import RunFolder
@@ -53,9 +53,18 @@ class Scene:
 
 
 class Stage:
-    def __init__(self, store: Store, shelf: Shelf, engines: Mapping[str, Engine], runs_dir: Path) -> None:
+    def __init__(
+        self,
+        store: Store,
+        shelf: Shelf,
+        engines: Mapping[str, Engine],
+        runs_dir: Path,
+        skills_lock: AbstractContextManager[object] | None = None,
+    ) -> None:
+        """`skills_lock` keeps skills from being replaced while one is copied."""
         self._store = store
         self._shelf = shelf
+        self._skills_lock = skills_lock or nullcontext()
         self._engines = engines
         self._runs_dir = runs_dir
 
@@ -85,10 +94,10 @@ class Stage:
             mode=job.mode,
             workspace=folder.workspace,
             home=folder.home,
-            skill_dir=folder.skill,
+            skill_dir=self._skill_dir(run),
             session=run.handle,
             model=job.model,
-            input=job.input,
+            input=run.input,
             parameter=job.parameter,
         )
 
@@ -106,12 +115,26 @@ class Stage:
     def _set(self, run: Run, attempt: Attempt, answered: Interaction | None) -> Scene:
         folder = self.folder(run.id)
         with _staging():
-            if not folder.skill.exists():
-                folder.prepare(Path(self._same_skill(run.job).root))
+            folder.make()
+            if run.handle is None:
+                self._freeze(run, folder)
             words = self._words(run, attempt, answered)
             return Scene(self.engine(run.job.engine), self.plan(run), words, folder)
 
-    def _same_skill(self, job: Job) -> Skill:
+    def _skill_dir(self, run: Run) -> Path:
+        return self.folder(run.id).home / self.engine(run.job.engine).skills_dir / run.job.skill_id
+
+    def _freeze(self, run: Run, folder: RunFolder) -> None:
+        """Before the session's first word. Later it is the agent's own: what it did to its copy stays done."""
+        job, at = run.job, self._skill_dir(run)
+        if at.exists():
+            return
+        where = patch.Where(folder.workspace, at)
+        with self._skills_lock:
+            root = Path(self.same_skill(job).root)
+            folder.freeze(root, at, lambda text: patch.patched(text, job.contract, job.mode, where))
+
+    def same_skill(self, job: Job) -> Skill:
         """The input was checked against one version; another may want something else."""
         skill = self._shelf.get(job.skill_id)
         if skill.version != job.skill_version:
@@ -129,7 +152,7 @@ class Stage:
 
     def _words(self, run: Run, attempt: Attempt, answered: Interaction | None) -> str:
         if attempt.attempt_number == 1 or answered is None or answered.answer is None:
-            words = prompt.start(run.job, self.folder(run.id).skill)
+            words = prompt.start(run, self._skill_dir(run))
         else:
             words = answered.answer.response
         return prompt.cut_off(words) if attempt.next_turn is NextTurn.CONTINUE else words

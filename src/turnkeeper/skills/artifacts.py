@@ -12,6 +12,8 @@ from pathlib import Path, PurePosixPath
 from turnkeeper.core.contract import ArtifactRule
 from turnkeeper.core.errors import FileNotAvailable
 
+UPLOADS = "uploads"
+"""Where a job's own files lie in the workspace; what a client brought is no result."""
 MOST = 1000
 """Files listed at the most: an agent that unpacks an archive must not make an endless answer."""
 LOOKED_AT = 100_000
@@ -27,7 +29,7 @@ class Artifact:
 
 
 def find(workspace: Path, rules: Sequence[ArtifactRule]) -> list[Artifact]:
-    """By the skill's patterns; without any, every ordinary file in the workspace."""
+    """By the skill's patterns; without any, every ordinary file in the workspace but the uploaded ones."""
     found: list[Artifact] = []
     wanted = {rule.pattern for rule in rules if rule.required}
     for path, size in _files(workspace):
@@ -81,6 +83,8 @@ def _files(workspace: Path) -> Iterator[tuple[str, int]]:
         return
     looked_at = 0
     for folder, folders, names in os.walk(workspace, followlinks=False):
+        if Path(folder) == workspace and UPLOADS in folders:
+            folders.remove(UPLOADS)
         folders.sort()
         for name in sorted(names):
             looked_at += 1

@@ -1,12 +1,16 @@
-"""A run's own folder: its workspace, its private home, its frozen copy of the skill, its raw logs."""
+"""A run's own folder: its workspace, its private home with a frozen copy of the skill, its raw logs."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+
+from turnkeeper.skills.artifacts import UPLOADS
+
+SKILL_FILE = "SKILL.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,23 +26,34 @@ class RunFolder:
         return self.root / "home"
 
     @property
-    def skill(self) -> Path:
-        return self.root / "skill"
+    def uploads(self) -> Path:
+        return self.workspace / UPLOADS
 
     def raw(self, attempt_number: int, try_number: int, stream: str) -> Path:
         return self.root / "raw" / f"{attempt_number}.{try_number}.{stream}"
 
-    def prepare(self, skill_root: Path) -> None:
-        """Makes what is missing. The skill is copied under another name first: a crash leaves no half copy."""
+    def make(self) -> None:
+        """Whatever is missing of it."""
         for folder in (self.root, self.workspace, self.home, self.root / "raw"):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if self.skill.exists():
-            return
+
+    def freeze(self, skill_root: Path, at: Path, patch: Callable[[bytes], bytes]) -> None:
+        """The run's own copy of the skill, patched, where its engine looks for it.
+
+        It is made under another name first: a crash leaves no half copy. Plain copies and no hard links: the agent
+        may write to them.
+        """
         staging = self.root / "skill.new"
         shutil.rmtree(staging, ignore_errors=True)
         # Links are copied as links: a skill cannot make us read outside its folder.
         shutil.copytree(skill_root, staging, symlinks=True)
-        staging.rename(self.skill)
+        staging.chmod(0o700)  # the operator's folder may be read-only
+        skill_file = staging / SKILL_FILE
+        text = patch(skill_file.read_bytes())
+        skill_file.unlink()  # it may be a link, or read-only
+        skill_file.write_bytes(text)
+        at.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        staging.rename(at)
 
     def write_home(self, files: Mapping[str, bytes]) -> None:
         for name, data in files.items():

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fastapi import FastAPI
 
 from turnkeeper import __version__
 from turnkeeper.runtime.house import House
-from turnkeeper.web import catalogue, events, files, jobs, problems, service
+from turnkeeper.web import catalogue, events, files, jobs, problems, service, uploads
 from turnkeeper.web.guard import OPEN_PATHS
-from turnkeeper.web.parts import PROBLEM
+from turnkeeper.web.parts import PROBLEM, refusal
 from turnkeeper.web.parts import problems as documented
 
-EVERYWHERE = documented(400, 401, 403, 404, 409, 413, 429, 500, 503)
+EVERYWHERE = documented(403, 413, 500)
+"""What the guard refuses, and what nobody foresaw. Each route adds what only it may answer."""
 
 
 class Api(FastAPI):
     def openapi(self) -> dict[str, Any]:
-        """As FastAPI derives it, less what is not so: a 422, and refusals as plain JSON."""
+        """As FastAPI derives it, with the refusals that follow from what a call is made of, and less what is not
+        so: a 422, and refusals as plain JSON."""
         described = super().openapi()
         for path, operations in described["paths"].items():
-            for operation in operations.values():
+            for method, operation in operations.items():
                 operation["security"] = [] if path in OPEN_PATHS else [{"token": []}]
+                for status in _refusals(path, method, operation):
+                    operation["responses"].setdefault(str(status), refusal(status))
                 operation["responses"].pop("422", None)
                 for response in operation["responses"].values():
                     if PROBLEM in response.get("content", {}):
@@ -31,6 +36,17 @@ class Api(FastAPI):
         for unused in ("HTTPValidationError", "ValidationError"):
             described["components"]["schemas"].pop(unused, None)
         return described
+
+
+def _refusals(path: str, method: str, operation: Mapping[str, Any]) -> Iterator[int]:
+    if path not in OPEN_PATHS:
+        yield 401
+    if "parameters" in operation or "requestBody" in operation:
+        yield 400
+    if "{" in path:
+        yield 404
+    if method != "get":
+        yield from (409, 503)  # not now, or not on this disk
 
 
 def make_app(house: House, *, heartbeat_sec: float = events.HEARTBEAT_SEC) -> FastAPI:
@@ -42,10 +58,11 @@ def make_app(house: House, *, heartbeat_sec: float = events.HEARTBEAT_SEC) -> Fa
         redoc_url=None,
         openapi_url="/v1/openapi.json",
         responses=EVERYWHERE,
+        redirect_slashes=False,
     )
     app.state.house = house
     app.state.heartbeat_sec = heartbeat_sec
-    for module in (jobs, events, files, catalogue, service):
+    for module in (jobs, uploads, events, files, catalogue, service):
         app.include_router(module.router)
     problems.install(app)
     return app

@@ -1,19 +1,21 @@
-"""What there is to run: skills and engines."""
+"""What there is to run: skills, which can be installed and removed, and engines."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request, Response
 
-from turnkeeper.core.errors import EngineNotFound, SkillBroken
+from turnkeeper.core.errors import EngineNotFound, InvalidRequest, SkillBroken, StorageUnavailable
 from turnkeeper.core.skill import Skill
 from turnkeeper.engines.base import Engine
 from turnkeeper.runtime.house import House
 from turnkeeper.web import schemas, views
 from turnkeeper.web.parts import HouseOf
+from turnkeeper.web.uploads import ZIP, multipart, parts_of
 
 router = APIRouter(prefix="/v1", tags=["catalogue"])
 
@@ -24,6 +26,29 @@ async def list_skills(house: HouseOf) -> dict[str, Any]:
     found = await asyncio.to_thread(lambda: list(house.shelf.all()))
     known = house.engines.keys()
     return {"skills": [_skill(skill, known) if skill else _broken(broken) for skill, broken in found]}
+
+
+@router.post("/skills", response_model=schemas.SkillOut, openapi_extra=multipart("A skill's folder.", ZIP))
+async def install_skill(request: Request, response: Response, house: HouseOf) -> dict[str, Any]:
+    """A new skill, or a higher version of one that was installed in this way; once it answers, it is durable."""
+    async with parts_of(request) as parts:
+        if [part.name for part in parts] != list(ZIP):
+            names = ", ".join(repr(part.name) for part in parts) or "none"
+            raise InvalidRequest(
+                f"send one part 'file', the zip of the skill; the parts of this body: {names}"
+            )
+        with _on_disk():
+            skill = await asyncio.to_thread(house.library.install, parts[0].file)
+    response.headers["Location"] = f"/v1/skills/{skill.id}"
+    return _skill(skill, house.engines.keys())
+
+
+@router.delete("/skills/{skill_id}", response_model=schemas.Removed)
+async def remove_skill(skill_id: str, house: HouseOf) -> dict[str, Any]:
+    """Only what was installed through the API. Runs that have begun go on with their own copies."""
+    with _on_disk():
+        await asyncio.to_thread(house.library.remove, skill_id)
+    return {"id": skill_id, "removed": True}
 
 
 @router.get("/skills/{skill_id}", response_model=schemas.SkillOut)
@@ -56,6 +81,16 @@ async def get_engine(name: str, house: HouseOf) -> dict[str, Any]:
     if engine is None:
         raise EngineNotFound(f"there is no engine {name!r} here; there are: {', '.join(house.engines)}")
     return _engine(house, engine)
+
+
+@contextmanager
+def _on_disk() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StorageUnavailable(
+            f"the folder of installed skills cannot be written: {error.strerror}"
+        ) from error
 
 
 def _skill(skill: Skill, known: Iterable[str]) -> dict[str, Any]:
@@ -96,5 +131,6 @@ def _engine(house: House, engine: Engine) -> dict[str, Any]:
         "reason": ready.reason,
         "fix": ready.fix,
         "profiles": [kind.value for kind in engine.profiles],
+        "models": list(engine.models),
         "limit": house.capacity.engine_limits.get(engine.name),
     }

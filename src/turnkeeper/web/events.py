@@ -16,19 +16,28 @@ from turnkeeper.runtime.feed import Subscription
 from turnkeeper.runtime.house import House
 from turnkeeper.store.base import LogEntry
 from turnkeeper.web import schemas, views
-from turnkeeper.web.parts import HouseOf, RunId
+from turnkeeper.web.parts import HouseOf, RunId, problems
 
-router = APIRouter(prefix="/v1/jobs", tags=["events"])
+router = APIRouter(prefix="/v1/jobs", tags=["events"], responses=problems(503))
 
 HEARTBEAT_SEC = 15.0
 PAGE = 500
 MAX_DIGITS = 18
 
 _encode = msgspec.json.encode
+_FRAME = {
+    "type": "object",
+    "required": ["event", "data"],
+    "properties": {
+        "event": {"enum": ["snapshot", "chat_event", "heartbeat", "end"]},
+        "id": {"type": "string", "pattern": "^[0-9]+$"},
+        "data": {"type": "string", "contentMediaType": "application/json"},
+    },
+}
 _SSE: dict[int | str, dict[str, Any]] = {
     200: {
-        "content": {"text/event-stream": {"schema": {"type": "string"}}},
-        "description": "Server-sent events",
+        "content": {"text/event-stream": {"schema": _FRAME}},
+        "description": "Server-sent events; the schema is that of each",
     },
 }
 
@@ -53,8 +62,8 @@ async def follow(
 async def history(
     run_id: RunId,
     house: HouseOf,
-    from_seq: Annotated[int, Query(ge=1, le=2**62)] = 1,
-    to_seq: Annotated[int | None, Query(ge=1, le=2**62)] = None,
+    from_seq: Annotated[int, Query(ge=1, le=schemas.LARGEST)] = 1,
+    to_seq: Annotated[int | None, Query(ge=1, le=schemas.LARGEST)] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 200,
 ) -> Response:
     """A page of the log, both ends included."""

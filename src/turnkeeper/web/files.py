@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, cast
@@ -12,20 +13,28 @@ from fastapi import APIRouter, Query
 from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.responses import Response, StreamingResponse
 
-from turnkeeper.core.errors import FileNotAvailable, ResultNotAvailable
+from turnkeeper.core.errors import FileNotAvailable, ResultNotAvailable, RunNotEnded
 from turnkeeper.core.fcmp import instant
-from turnkeeper.core.run import Attempt
+from turnkeeper.core.run import Attempt, Run
 from turnkeeper.skills import artifacts
+from turnkeeper.skills.bundle import Bundle
 from turnkeeper.skills.workspace import RunFolder
 from turnkeeper.web import schemas, views
-from turnkeeper.web.parts import HouseOf, RunId
+from turnkeeper.web.parts import HouseOf, RunId, problems
 
-router = APIRouter(prefix="/v1/jobs", tags=["files"])
+router = APIRouter(prefix="/v1/jobs", tags=["files"], responses=problems(503))
 
 CHUNK = 256 * 1024
 STREAMS: tuple[Literal["stdout", "stderr"], ...] = ("stdout", "stderr")
 _BYTES: dict[int | str, dict[str, Any]] = {
     200: {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
+}
+_LOG: dict[int | str, dict[str, Any]] = {
+    200: _BYTES[200] | {"headers": {"X-Log-Size": {"required": True, "schema": {"type": "integer"}}}},
+}
+ZIP = "application/zip"
+_ZIP: dict[int | str, dict[str, Any]] = {
+    200: {"content": {ZIP: {"schema": {"type": "string", "format": "binary"}}}}
 }
 
 
@@ -38,7 +47,7 @@ class FilePath(PathConvertor):
 register_url_convertor("file", FilePath())
 
 
-@router.get("/{run_id}/result", response_model=schemas.ResultOut)
+@router.get("/{run_id}/result", response_model=schemas.ResultOut, responses=problems(409))
 async def get_result(run_id: RunId, house: HouseOf) -> dict[str, Any]:
     """The output that passed the skill's schema; 409 while, or if, there is none."""
     run = await house.jobs.run(run_id)
@@ -71,6 +80,23 @@ async def get_artifact(run_id: RunId, path: str, house: HouseOf) -> Response:
     return StreamingResponse(_send(file, 0, size), media_type="application/octet-stream", headers=headers)
 
 
+@router.get("/{run_id}/bundle", response_class=Response, responses=_ZIP | problems(409))
+async def get_bundle(run_id: RunId, house: HouseOf) -> Response:
+    """Result, artifacts and a manifest with checksums, as one zip; once the run has ended."""
+    run = await house.jobs.run(run_id)
+    if not run.state.is_terminal:
+        raise RunNotEnded(
+            f"the run is {run.state.value}; its bundle is there when it has ended", state=run.state.value
+        )
+    file = await asyncio.to_thread(_bundle, run, house.stage.folder(run.id))
+    size = os.fstat(file.fileno()).st_size
+    headers = {
+        "Content-Disposition": f'attachment; filename="{run.id}.zip"',
+        "Content-Length": str(size),
+    }
+    return StreamingResponse(_send(file, 0, size), media_type=ZIP, headers=headers)
+
+
 @router.get("/{run_id}/logs", response_model=schemas.Logs)
 async def list_logs(run_id: RunId, house: HouseOf) -> dict[str, Any]:
     """The raw logs that exist, one for each attempt, try and stream."""
@@ -80,15 +106,15 @@ async def list_logs(run_id: RunId, house: HouseOf) -> dict[str, Any]:
     return {"request_id": run.id, "logs": logs}
 
 
-@router.get("/{run_id}/logs/{attempt}/{try_number}/{stream}", response_class=Response, responses=_BYTES)
+@router.get("/{run_id}/logs/{attempt}/{try_number}/{stream}", response_class=Response, responses=_LOG)
 async def get_log(
     run_id: RunId,
     attempt: int,
     try_number: int,
     stream: Literal["stdout", "stderr"],
     house: HouseOf,
-    offset: Annotated[int, Query(ge=0, le=2**62)] = 0,
-    length: Annotated[int | None, Query(ge=1, le=2**62)] = None,
+    offset: Annotated[int, Query(ge=0, le=schemas.LARGEST)] = 0,
+    length: Annotated[int | None, Query(ge=1, le=schemas.LARGEST)] = None,
 ) -> Response:
     """The bytes as the engine wrote them; `raw_ref` of an event gives offset and length."""
     run = await house.jobs.run(run_id)
@@ -103,6 +129,23 @@ async def get_log(
     return StreamingResponse(
         _send(file, offset, wanted), media_type="application/octet-stream", headers=headers
     )
+
+
+def _bundle(run: Run, folder: RunFolder) -> BinaryIO:
+    """Built on disk, under no name: it is gone as soon as it was sent."""
+    # The run's own folder and not /tmp, which may be small; a run canceled before its first turn has none yet.
+    folder.make()
+    file = cast(BinaryIO, tempfile.TemporaryFile(dir=folder.root, buffering=0))  # noqa: SIM115 - closed by _send
+    try:
+        written = Bundle(file, run.finished_at or run.updated_at)
+        if run.result is not None:
+            written.add_result(run.result)
+        written.add_artifacts(folder.workspace, run.job.contract.artifacts)
+        written.close(views.manifest_view(run))
+    except BaseException:
+        file.close()
+        raise
+    return file
 
 
 def _open(root: Path, path: str) -> BinaryIO:

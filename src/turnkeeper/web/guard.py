@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import re
 import time
 from collections.abc import Collection, Mapping
 from email.utils import formatdate
@@ -17,20 +18,23 @@ from turnkeeper.web.problems import problem
 
 OPEN_PATHS = frozenset({"/", "/healthz", "/readyz"})
 MAX_BODY = 4 * 1024 * 1024
+_UPLOADS = re.compile(r"/v1/skills|/v1/jobs/[^/]+/upload")
+"""Paths that take files."""
 
 
 class BodyTooLarge(HTTPException):
     """Found out while the body was read; of this kind because FastAPI takes any other for a malformed body."""
 
-    def __init__(self) -> None:
-        super().__init__(413, _too_large())
+    def __init__(self, limit: int) -> None:
+        super().__init__(413, _too_large(limit))
 
 
 class Guard:
-    def __init__(self, app: ASGIApp, *, token: str, hosts: Collection[str]) -> None:
+    def __init__(self, app: ASGIApp, *, token: str, hosts: Collection[str], max_upload: int) -> None:
         self._app = app
         self._token = token.encode()
         self._hosts = frozenset(host.lower() for host in hosts)
+        self._max_upload = max_upload
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -47,7 +51,7 @@ class Guard:
         if refusal is not None:
             await problem(*refusal)(scope, receive, send_dated)
             return
-        await self._app(scope, _limited(receive), send_dated)
+        await self._app(scope, _limited(receive, self._limit(scope["path"])), send_dated)
 
     def _refusal(self, path: str, headers: Mapping[str, str]) -> tuple[Code, str] | None:
         host = _host_name(headers.get("host", ""))
@@ -62,17 +66,20 @@ class Guard:
             return Code.ORIGIN_NOT_ALLOWED, f"requests from pages of {origin!r} are not accepted"
         if path not in OPEN_PATHS and not self._is_known(headers.get("authorization", "")):
             return Code.UNAUTHORIZED, "send the token as 'Authorization: Bearer TOKEN'"
-        length = headers.get("content-length", "0")
-        if length.isdigit() and int(length) > MAX_BODY:
-            return Code.BODY_TOO_LARGE, _too_large()
+        length, limit = headers.get("content-length", "0"), self._limit(path)
+        if length.isdigit() and int(length) > limit:
+            return Code.BODY_TOO_LARGE, _too_large(limit)
         return None
+
+    def _limit(self, path: str) -> int:
+        return self._max_upload if _UPLOADS.fullmatch(path) else MAX_BODY
 
     def _is_known(self, authorization: str) -> bool:
         scheme, _, given = authorization.partition(" ")
         return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self._token)
 
 
-def _limited(receive: Receive) -> Receive:
+def _limited(receive: Receive, limit: int) -> Receive:
     """A body without a length is counted as it comes."""
     taken = 0
 
@@ -80,8 +87,8 @@ def _limited(receive: Receive) -> Receive:
         nonlocal taken
         message = await receive()
         taken += len(message.get("body", b""))
-        if taken > MAX_BODY:
-            raise BodyTooLarge
+        if taken > limit:
+            raise BodyTooLarge(limit)
         return message
 
     return counted
@@ -101,5 +108,5 @@ def _host_name(host: str) -> str:
         return ""
 
 
-def _too_large() -> str:
-    return f"the request body may have at most {MAX_BODY} bytes"
+def _too_large(limit: int) -> str:
+    return f"the request body may have at most {limit} bytes"

@@ -18,18 +18,23 @@ from turnkeeper.core.run import Idempotency, Mode, Run
 from turnkeeper.core.statechart import State
 from turnkeeper.store.base import RunFilter
 from turnkeeper.web import schemas, views
-from turnkeeper.web.parts import HouseOf, RunId
+from turnkeeper.web.bodies import JsonRoute
+from turnkeeper.web.parts import HouseOf, RunId, problems
 
-router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=JsonRoute, responses=problems(503))
 
 MAX_WAIT_SEC = 60
 BY = "token"
 """Who made a change: there is one key so far."""
 
+_CREATED: dict[int | str, dict[str, Any]] = {
+    200: {"headers": {"Location": {"required": True, "schema": {"type": "string"}}}},
+    **problems(404, 429),
+}
 PreferHeader = Annotated[str | None, Header(description="`wait=30`: answer when the run waits or has ended.")]
 
 
-@router.post("", response_model=schemas.Created)
+@router.post("", response_model=schemas.Created, responses=_CREATED)
 async def create_job(
     body: schemas.CreateJob,
     request: Request,
@@ -133,7 +138,7 @@ async def cancel(run_id: RunId, house: HouseOf) -> dict[str, Any]:
 
 
 def _wait_seconds(prefer: str | None) -> int | None:
-    found = re.search(r"\bwait\s*=\s*(\d{1,6})\b", prefer or "")
+    found = re.search(r"(?:^|[,;\s])wait\s*=\s*([0-9]{1,6})\s*(?:$|[,;])", prefer or "")
     if prefer is not None and found is None and "wait" in prefer:
         raise InvalidRequest("Prefer: wait takes whole seconds, such as wait=30")
     return min(int(found[1]), MAX_WAIT_SEC) if found else None

@@ -24,10 +24,16 @@ PROBLEM = "application/problem+json"
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """OpenAPI's entry for each status a route may refuse with."""
+    return {status: refusal(status) | {"model": Problem} for status in statuses}
+
+
+def refusal(status: int) -> dict[str, Any]:
     content = {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    return {
-        status: {"description": _TITLES[status], "model": Problem, "content": content} for status in statuses
+    headers = {
+        name: {"required": True, "schema": schema} for name, schema in _HEADERS.get(status, {}).items()
     }
+    described = {"description": _TITLES[status], "content": content}
+    return described | {"headers": headers} if headers else described
 
 
 _TITLES = {
@@ -35,9 +41,15 @@ _TITLES = {
     401: "The token is missing or wrong",
     403: "Host or Origin is not allowed",
     404: "There is no such thing",
-    409: "The run is not in a state for this",
+    409: "The run or the skill is not in a state for this",
     413: "The body is too large",
     429: "The queue is full",
     500: "A fault of the service",
-    503: "The service cannot take the write now",
+    503: "The service cannot take the call now",
+}
+_RETRY_AFTER = {"Retry-After": {"type": "integer", "minimum": 1}}
+_HEADERS: dict[int, dict[str, Any]] = {
+    401: {"WWW-Authenticate": {"type": "string"}},
+    429: _RETRY_AFTER,
+    503: _RETRY_AFTER,
 }

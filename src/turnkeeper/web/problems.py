@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Match
+from starlette.types import Scope
 
 from turnkeeper.core.errors import MEANING, Code, TurnkeeperError
 
 log = logging.getLogger(__name__)
 
 RETRY_AFTER_SEC = 5
+METHODS = ("DELETE", "GET", "PATCH", "POST", "PUT")
+MOST_ERRORS = 20
+LONGEST_NAME = 100
 
 STATUS: dict[Code, int] = {
     Code.UNAUTHORIZED: 401,
@@ -79,6 +85,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(TurnkeeperError, _refused)
     app.add_exception_handler(RequestValidationError, _malformed)
     app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(ClientDisconnect, _gone)
     app.add_exception_handler(Exception, _fault)
 
 
@@ -89,11 +96,28 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 async def _malformed(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    errors = [f"/{'/'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in error.errors()]
-    unknown = [str(each["loc"][-1]) for each in error.errors() if each["type"] == "extra_forbidden"]
+    found = error.errors()
+    errors = [
+        f"/{'/'.join(_short(part) for part in each['loc'])}: {each['msg']}" for each in found[:MOST_ERRORS]
+    ]
+    facts = {"errors": errors}
+    unknown = [_short(each["loc"][-1]) for each in found if each["type"] == "extra_forbidden"]
     if unknown:
-        return problem(Code.UNKNOWN_FIELD, f"unknown field(s): {', '.join(unknown)}", {"errors": errors})
-    return problem(Code.INVALID_REQUEST, "; ".join(errors), {"errors": errors})
+        return problem(Code.UNKNOWN_FIELD, f"unknown field(s): {_listed(unknown, ', ')}", facts)
+    return problem(Code.INVALID_REQUEST, _listed(errors, "; ", len(found)), facts)
+
+
+def _listed(texts: Sequence[str], between: str, count: int | None = None) -> str:
+    """A body of a few megabytes can have a hundred thousand errors; the answer stays readable."""
+    more = (count or len(texts)) - MOST_ERRORS
+    shown = between.join(texts[:MOST_ERRORS])
+    return f"{shown}{between}and {more} more" if more > 0 else shown
+
+
+def _short(part: object) -> str:
+    """Where an error is, in the words of the request: those may be of any length."""
+    text = str(part)
+    return text if len(text) <= LONGEST_NAME else f"{text[:LONGEST_NAME]}…"
 
 
 async def _http(request: Request, error: Exception) -> Response:
@@ -102,10 +126,25 @@ async def _http(request: Request, error: Exception) -> Response:
         return problem(Code.NOT_FOUND, f"there is nothing at {request.url.path}")
     if error.status_code == 405:
         message = f"{request.url.path} does not take {request.method}"
-        return problem(Code.METHOD_NOT_ALLOWED, message, headers=error.headers)
+        return problem(Code.METHOD_NOT_ALLOWED, message, headers={"Allow": _allowed(request)})
     if error.status_code == 413:
         return problem(Code.BODY_TOO_LARGE, str(error.detail))
     return problem(Code.INVALID_REQUEST, str(error.detail))
+
+
+async def _gone(request: Request, error: Exception) -> Response:
+    """It hung up in the middle of its body: no fault of ours, and nobody is left to read this."""
+    return problem(Code.INVALID_REQUEST, "the body ended before it was whole")
+
+
+def _allowed(request: Request) -> str:
+    """Every method of the path; the router only tells those of the first route that it found there."""
+    asked: Scope = {"type": "http", "path": request.scope["path"]}
+    return ", ".join(
+        method
+        for method in METHODS
+        if any(route.matches({**asked, "method": method})[0] is Match.FULL for route in request.app.routes)
+    )
 
 
 async def _fault(request: Request, error: Exception) -> Response:

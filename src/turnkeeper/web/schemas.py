@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from turnkeeper.core.errors import OptionConflict
 from turnkeeper.core.run import Mode, OnInterrupted
 from turnkeeper.core.waiting import ProfileKind
 from turnkeeper.runtime.intake import JobRequest
 
-Seconds = Annotated[float, Field(gt=0, le=365 * 24 * 3600, allow_inf_nan=False)]
+# Strict: neither `true` nor "5" is a number; who sends them means something else.
+Seconds = Annotated[float, Field(strict=True, gt=0, le=365 * 24 * 3600, allow_inf_nan=False)]
+Truth = Annotated[bool, Field(strict=True)]
+LARGEST = 2**53 - 1
+"""Beyond this, readers of JSON disagree about integers."""
 State = Literal["queued", "running", "waiting_user", "succeeded", "failed", "canceled"]
 T = TypeVar("T")
 
@@ -23,6 +27,13 @@ def _storable(value: T) -> T:
         json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise ValueError(f"cannot be written as JSON: {error}") from None
+    return value
+
+
+def _number(value: Any) -> Any:
+    """JSON knows one kind of number: 1.0 is 1, which strictness would refuse."""
+    if isinstance(value, bool | str):
+        raise ValueError("should be a number")
     return value
 
 
@@ -52,7 +63,7 @@ class Options(Strict):
     """May stand at the top of the request or in `runtime_options`."""
 
     execution_mode: Literal["auto", "interactive"] | None = None
-    interactive_require_user_reply: bool | None = None
+    interactive_require_user_reply: Truth | None = None
     session_timeout_sec: Seconds | None = None
     interactive_profile: ProfileChoice | ProfileIn | None = None
     permissions: Literal["allow"] | None = Field(
@@ -67,7 +78,8 @@ class CreateJob(Options):
     engine: Annotated[str, Field(min_length=1, max_length=100)] | None = None
     input: JsonObject = Field(default_factory=dict)
     parameter: JsonObject = Field(default_factory=dict)
-    model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    # It becomes an argument of a command line: never one that looks like an option.
+    model: Annotated[str, Field(max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$")] | None = None
     runtime_options: Options = Field(default_factory=Options)
 
     def request(self) -> JobRequest:
@@ -168,6 +180,8 @@ class RunOut(BaseModel):
     wait_deadline_at: str | None
     waiting_for: Literal["upload", "slot", "sticky_slot", "engine_limit", "user"] | None
     queue_position: int | None
+    upload_deadline_at: str | None
+    files: dict[str, Any] = Field(description="Uploaded file inputs: where each is in the workspace.")
     ending: EndingOut | None
     recovery: RecoveryOut | None
     warnings: list[WarningOut]
@@ -206,7 +220,7 @@ class PendingOut(BaseModel):
 
 
 class Reply(Strict):
-    interaction_id: Annotated[int, Field(ge=1, le=2**62)]
+    interaction_id: Annotated[int, Field(ge=1, le=LARGEST), BeforeValidator(_number)]
     response: Annotated[str | dict[str, Any] | list[Any] | int | float | bool, AfterValidator(_storable)] = (
         Field(description='Any text. `{"text": "…"}` is unwrapped, other JSON is passed on as text.')
     )
@@ -306,6 +320,11 @@ class Skills(BaseModel):
     skills: list[SkillOut]
 
 
+class Removed(BaseModel):
+    id: str
+    removed: Literal[True] = True
+
+
 class Schemas(BaseModel):
     skill_id: str
     input: dict[str, Any] | None
@@ -321,6 +340,7 @@ class EngineOut(BaseModel):
     reason: str | None
     fix: str | None
     profiles: list[Literal["resumable", "sticky_process"]]
+    models: list[str] = Field(description="Empty where only the engine itself knows them.")
     limit: int | None
 
 

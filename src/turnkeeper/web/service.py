@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from importlib import resources
+from typing import Any
 
 from fastapi import APIRouter, Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
@@ -13,9 +14,11 @@ from starlette.responses import HTMLResponse
 from turnkeeper.core.statechart import State
 from turnkeeper.runtime.house import House
 from turnkeeper.web import schemas
-from turnkeeper.web.parts import HouseOf
+from turnkeeper.web.parts import HouseOf, problems
 
 router = APIRouter(tags=["service"])
+
+_TEXT: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
 
 
 @router.get("/healthz", response_model=schemas.Health)
@@ -33,7 +36,7 @@ async def readyz(house: HouseOf, response: Response) -> dict[str, str]:
     return {"status": "stopping" if house.jobs.is_closing else "starting"}
 
 
-@router.get("/metrics", response_class=Response)
+@router.get("/metrics", response_class=Response, responses=_TEXT | problems(503))
 async def metrics(house: HouseOf) -> Response:
     """Prometheus text."""
     counts = await house.store.counts()

@@ -31,6 +31,8 @@ def run_view(run: Run, place: Place | None) -> dict[str, Any]:
         "wait_deadline_at": (run.due_at and run.state is State.WAITING_USER and instant(run.due_at)) or None,
         "waiting_for": _waiting_for(run, place),
         "queue_position": place and place.position,
+        "upload_deadline_at": (run.held and run.due_at and instant(run.due_at)) or None,
+        "files": run.files,
         "ending": ending_view(run.ending),
         "recovery": run.recovery and {"trigger": run.recovery.trigger.value, "at": instant(run.recovery.at)},
         "warnings": [warning_view(warning) for warning in run.warnings],
@@ -43,6 +45,14 @@ def run_view(run: Run, place: Place | None) -> dict[str, Any]:
         "started_at": run.started_at and instant(run.started_at),
         "finished_at": run.finished_at and instant(run.finished_at),
     }
+
+
+def manifest_view(run: Run) -> dict[str, Any]:
+    """What a bundle says about the run it came from."""
+    view = run_view(run, None)
+    told = ("run_id", "status", "skill_id", "skill_version", "engine", "model", "execution_mode")
+    times = ("created_at", "started_at", "finished_at")
+    return {name: view[name] for name in (*told, "warnings", "error", "usage", *times)}
 
 
 def warning_view(warning: RunWarning) -> dict[str, str]:

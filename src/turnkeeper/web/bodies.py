@@ -1,0 +1,70 @@
+"""How a JSON body is read: as UTF-8, with every name once, and with words for what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+
+from turnkeeper.core.errors import InvalidRequest
+from turnkeeper.web.problems import LONGEST_NAME
+
+
+class NotJson(HTTPException):
+    """Of this kind because FastAPI takes any other for an error that it has no words for."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(400, f"the body {why}")
+
+
+class JsonRequest(Request):
+    async def json(self) -> Any:
+        if not hasattr(self, "_json"):
+            self._json = parsed(await self.body())
+        return self._json
+
+
+class JsonRoute(APIRoute):
+    """A route whose body, if it takes one, is JSON and says so."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def checked(request: Request) -> Response:
+            if self.body_field is not None and not _says_json(request.headers.get("content-type", "")):
+                raise InvalidRequest("send the body as JSON, with Content-Type: application/json")
+            return await handle(JsonRequest(request.scope, request.receive))
+
+        return checked
+
+
+def parsed(body: bytes) -> Any:
+    try:
+        return json.loads(body.decode("utf-8"), object_pairs_hook=_once)
+    except UnicodeDecodeError as error:
+        raise NotJson(f"is not UTF-8: {error.reason} at byte {error.start}") from None
+    except RecursionError:
+        raise NotJson("is nested too deeply") from None
+    except json.JSONDecodeError as error:
+        raise NotJson(f"is not JSON: {error}") from None
+    except ValueError:
+        raise NotJson("has a number of too many digits") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Python keeps the last of two values, other readers the first: nobody could say which was meant."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
+        raise NotJson(f"has {twice[:LONGEST_NAME]!r} twice in one object")
+    return found
+
+
+def _says_json(content_type: str) -> bool:
+    kind = content_type.partition(";")[0].strip().lower()
+    return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))

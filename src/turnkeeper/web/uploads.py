@@ -1,0 +1,72 @@
+"""The call that brings a job's files, and how files come in a multipart body at all."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.datastructures import UploadFile
+
+from turnkeeper.core.errors import InvalidRequest
+from turnkeeper.skills.uploads import Part
+from turnkeeper.web import schemas, views
+from turnkeeper.web.parts import HouseOf, RunId
+
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+
+MAX_PARTS = 200
+MULTIPART = "multipart/form-data"
+
+
+def multipart(description: str, properties: dict[str, Any], *, more: bool = False) -> dict[str, Any]:
+    """OpenAPI's description of a body that we read ourselves, since its parts are not known beforehand."""
+    form: dict[str, Any] = {"type": "object", "properties": properties}
+    form["additionalProperties"] = _FILE if more else False
+    if not more:
+        form["required"] = list(properties)
+    return {
+        "requestBody": {
+            "required": True,
+            "description": description,
+            "content": {MULTIPART: {"schema": form}},
+        }
+    }
+
+
+_FILE = {"type": "string", "format": "binary"}
+ZIP = {"file": {**_FILE, "description": "a zip"}}
+
+
+@router.post(
+    "/{run_id}/upload",
+    response_model=schemas.RunOut,
+    openapi_extra=multipart(
+        "A zip of all files, or a part for each file input, named by it.", ZIP, more=True
+    ),
+)
+async def upload(run_id: RunId, request: Request, house: HouseOf) -> dict[str, Any]:
+    """The files of a job that waits for them (`waiting_for: upload`), all at once; then the run joins the queue."""
+    await house.uploads.require(run_id)
+    async with parts_of(request) as parts:
+        run = await house.uploads.take(run_id, parts)
+    return views.run_view(run, house.dispatcher.place(run.id))
+
+
+@asynccontextmanager
+async def parts_of(request: Request) -> AsyncIterator[list[Part]]:
+    """Every part of the body; large ones are on disk, and gone when this is left."""
+    if not request.headers.get("content-type", "").lower().startswith(MULTIPART):
+        raise InvalidRequest(f"send the file as {MULTIPART}, as `curl -F file=@files.zip` does")
+    async with request.form(max_files=MAX_PARTS, max_fields=MAX_PARTS) as form:
+        texts = [name for name, value in form.multi_items() if not isinstance(value, UploadFile)]
+        if texts:
+            raise InvalidRequest(
+                f"the part {texts[0]!r} is a text and not a file (with curl: -F '{texts[0]}=@…')"
+            )
+        yield [
+            Part(name, value.filename or "", value.file)
+            for name, value in form.multi_items()
+            if isinstance(value, UploadFile)
+        ]
