@@ -18,6 +18,7 @@ from pydantic.fields import FieldInfo
 from turnkeeper.core.errors import MEANING, Code, Warn
 from turnkeeper.core.statechart import TABLE, Trigger, diagram
 from turnkeeper.settings import EngineSettings, Settings
+from turnkeeper.skills.findings import LINT, WARNS
 from turnkeeper.web.problems import status_of
 
 ROOT = Path(__file__).parents[1]
@@ -30,8 +31,8 @@ _PART = re.compile(
 FIRST_OF_START, FIRST_OF_RUNS = Code.SETTINGS_INVALID, Code.OUTPUT_INVALID
 
 WHEN: dict[Trigger, str] = {
-    Trigger.INPUT_COMPLETED: "The uploaded files are complete. (Uploads are not there yet.)",
-    Trigger.INPUT_EXPIRED: "The files did not come in time. (Uploads are not there yet.)",
+    Trigger.INPUT_COMPLETED: "The uploaded files are complete.",
+    Trigger.INPUT_EXPIRED: "The files did not come in time.",
     Trigger.TURN_STARTED: "A slot is free: a worker claims the run, and only then starts the process.",
     Trigger.TURN_NEEDS_INPUT: "The turn ended cleanly without marker and without valid output.",
     Trigger.TURN_NEEDS_PERMISSION: "The engine asks for a permission. (Not used yet: permissions are granted.)",
@@ -141,6 +142,13 @@ def scripts() -> str:
     )
 
 
+def lint_codes() -> str:
+    return _table(
+        ("code", "severity", "meaning"),
+        ((f"`{code}`", "warning" if code in WARNS else "error", meaning) for code, meaning in LINT.items()),
+    )
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "request-codes": request_codes,
     "start-codes": start_codes,
@@ -150,6 +158,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "transitions": transitions,
     "settings": settings,
     "scripts": scripts,
+    "lint-codes": lint_codes,
 }
 
 

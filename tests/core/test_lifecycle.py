@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from tests.core.examples import (
-    asked,
     LOADABLE,
     NOTE,
     NOW,
@@ -17,6 +16,7 @@ from tests.core.examples import (
     STICKY,
     TIMEOUT,
     a_job,
+    asked,
     attempt_of,
     finish,
     later,

@@ -459,7 +459,7 @@ def test_who_holds_the_lock_reads_one_version(library: Library, shelf: Shelf, tm
     def copy() -> int:
         copies = 0
         while not is_over.is_set() or not copies:
-            with library.lock:
+            with shelf.lock:
                 shutil.copytree(shelf.get("it").root, tmp_path / "copy")
             texts = {
                 path.read_text() for path in (tmp_path / "copy").rglob("*") if path.suffix in (".md", ".txt")
@@ -476,3 +476,23 @@ def test_who_holds_the_lock_reads_one_version(library: Library, shelf: Shelf, tm
         is_over.set()
         assert reading.result()
     assert not mixed
+
+
+def test_who_asks_while_it_is_replaced_gets_one_or_the_other(library: Library, shelf: Shelf) -> None:
+    install(library, versioned("1"))
+    is_over = threading.Event()
+
+    def ask() -> list[str]:
+        versions = []
+        while not is_over.is_set() or not versions:
+            versions.append(shelf.get("it").version)
+            assert [skill.id for skill, _ in shelf.all() if skill] == ["it"]
+        return versions
+
+    with ThreadPoolExecutor(2) as threads:
+        asking = [threads.submit(ask) for _ in range(2)]
+        for version in range(2, 20):
+            install(library, versioned(str(version)))
+        is_over.set()
+        for versions in (asked.result() for asked in asking):
+            assert sorted(versions, key=int) == versions

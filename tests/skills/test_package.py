@@ -15,10 +15,14 @@ from tests.skills.folders import OBJECT, Json, skill_at
 from turnkeeper.core.contract import ArtifactRule
 from turnkeeper.core.errors import SkillBroken, Warn
 from turnkeeper.core.run import Mode
-from turnkeeper.skills.package import MAX_FILE, MAX_FRONT, load
+from turnkeeper.core.skill import FileInput
+from turnkeeper.skills.package import load
+from turnkeeper.skills.reader import MAX_FILE, MAX_FRONT
 from turnkeeper.skills.yamltext import MAX_DEPTH, load_yaml
 
 OUTPUT = "assets/output.schema.json"
+MAX_ATTEMPT = "max_attempt must be a whole number from 1 to 1000000"
+ID = "the id must be 1 to 64 letters, digits, '.', '_' or '-', and begin with a letter or digit"
 EXAMPLES = Path(__file__).parents[2] / "examples" / "skills"
 
 
@@ -222,8 +226,11 @@ class TestRunner:
             "assets/runner.json: engines must be a list of names",
             "assets/runner.json: unsupported_engines must be a list of names",
             "assets/runner.json: execution_modes has unknown modes: manual, batch",
-            "assets/runner.json: max_attempt must be a whole number of at least 1",
-            *["assets/runner.json: an artifact needs a pattern inside the workspace"] * 5,
+            "assets/runner.json: max_attempt must be a whole number from 1 to 1000000",
+            *[
+                f"assets/runner.json: artifacts[{number}] needs a pattern inside the workspace"
+                for number in range(5)
+            ],
             "assets/runner.json: entrypoint.prompts must map engine names to text",
         ]
 
@@ -253,15 +260,28 @@ class TestRunner:
             ("artifacts", 5, "artifacts must be a list"),
             ("artifacts", "report.md", "artifacts must be a list"),
             ("artifacts", {"pattern": "*"}, "artifacts must be a list"),
-            ("artifacts", [{"pattern": "//etc/*"}], "an artifact needs a pattern inside the workspace"),
-            ("artifacts", [{"pattern": "."}], "an artifact needs a pattern inside the workspace"),
+            ("artifacts", [{"pattern": "//etc/*"}], "artifacts[0] needs a pattern inside the workspace"),
+            ("artifacts", [{"pattern": "."}], "artifacts[0] needs a pattern inside the workspace"),
             ("engines", {"demo": 1}, "engines must be a list of names"),
             ("engines", None, "engines must be a list of names"),
             ("execution_modes", "auto", "execution_modes must be a list of names"),
-            ("max_attempt", True, "max_attempt must be a whole number of at least 1"),
-            ("max_attempt", 1.5, "max_attempt must be a whole number of at least 1"),
-            ("max_attempt", "3", "max_attempt must be a whole number of at least 1"),
-            ("max_attempt", -1, "max_attempt must be a whole number of at least 1"),
+            ("max_attempt", True, MAX_ATTEMPT),
+            ("max_attempt", 1.5, MAX_ATTEMPT),
+            ("max_attempt", "3", MAX_ATTEMPT),
+            ("max_attempt", -1, MAX_ATTEMPT),
+            ("max_attempt", 10**30, MAX_ATTEMPT),
+            (
+                "schemas",
+                {"output": {"type": "object"}},
+                "schemas.output must be the path of a file in the skill",
+            ),
+            ("schemas", {"input": 5}, "schemas.input must be the path of a file in the skill"),
+            ("version", ["1"], "version must be text"),
+            ("version", True, "version must be text"),
+            *[
+                ("id", value, ID)
+                for value in (5, "", " ", "../x", ".x", "a/b", "a\nb", "é", "x" * 65, ["a"], "a b")
+            ],
             ("entrypoint", {"prompts": {"codex": 5}}, "entrypoint.prompts must map engine names to text"),
         ],
     )
@@ -325,16 +345,91 @@ class TestSchemas:
         assert warning.code == Warn.OUTPUT_SCHEMA_TOO_LOOSE
 
 
+class TestFileInputs:
+    def of(self, tmp_path: Path, properties: Json, **more: Any) -> Path:
+        schema = {"type": "object", "properties": properties, **more}
+        return skill_at(tmp_path / "it", runner={"schemas": {"input": "in.json"}}, files={"in.json": schema})
+
+    def test_files_are_told_from_the_rest(self, tmp_path: Path) -> None:
+        one = {"type": "string", "x-input-source": "file"}
+        many = {"type": "array", "items": {"type": "string"}, "x-input-source": "file"}
+        deep = {"type": "object", "properties": {"inner": one}}
+        properties = {"a": one, "b": many, "c": {"type": "string"}, "d": one, "e": deep, "f": True}
+        assert load(self.of(tmp_path, properties, required=["b", "a", "c"])).file_inputs == (
+            FileInput("a", required=True, many=False),
+            FileInput("b", required=True, many=True),
+            FileInput("d", required=False, many=False),
+        )
+
+    @pytest.mark.parametrize("source", ["inline", "File", "files", 5, None])
+    def test_any_other_word_means_inline(self, tmp_path: Path, source: Any) -> None:
+        assert load(self.of(tmp_path, {"a": {"type": "object", "x-input-source": source}})).file_inputs == ()
+
+    def test_skill_without_an_input_schema_takes_no_files(self, tmp_path: Path) -> None:
+        assert load(skill_at(tmp_path / "it")).file_inputs == ()
+        assert load(skill_at(tmp_path / "it", runner={})).file_inputs == ()
+
+    @pytest.mark.parametrize(
+        "kind",
+        [
+            {},
+            {"type": "object"},
+            {"type": "integer"},
+            {"type": ["string", "null"]},
+            {"type": "array"},
+            {"type": "array", "items": True},
+            {"type": "array", "items": {"type": "object"}},
+            {"$ref": "#/$defs/path"},
+        ],
+    )
+    def test_file_is_a_string_or_a_list_of_strings(self, tmp_path: Path, kind: Json) -> None:
+        root = self.of(tmp_path, {"a": {**kind, "x-input-source": "file"}}, **{"$defs": {"path": True}})
+        assert problems(root) == ["in.json: a comes as a file, so it must be a string or a list of strings"]
+
+
+class TestVersion:
+    @pytest.mark.parametrize(
+        ("matter", "version"),
+        [
+            ("name: it", "0"),
+            ("version: 1.2.3", "1.2.3"),
+            ("version: '2'", "2"),
+            ("version: 2", "2"),
+            ("version: 1.10", "1.10"),
+            ("version:", "0"),
+            ("version: ''", "0"),
+            ("metadata:\n  version: 1.20", "1.20"),
+            ("metadata: {version: 3.0.1, other: x}", "3.0.1"),
+            ("metadata: {version: 1.50}", "1.5"),
+            ("version: 4\nmetadata:\n  version: 5", "4"),
+            ("metadata: [version]", "0"),
+            ("version: 2026-01-01", "2026-01-01"),
+            ("version: [1, 2]", "[1, 2]"),
+            ("description: a: b\nversion: 1.10", "1.10"),
+        ],
+    )
+    def test_plain_skill_has_that_of_its_front_matter(
+        self, tmp_path: Path, matter: str, version: str
+    ) -> None:
+        assert load(skill_at(tmp_path / "it", f"---\n{matter}\n---\n")).version == version
+
+    def test_word_of_the_runner_counts_more(self, tmp_path: Path) -> None:
+        text = "---\nversion: 1.0\n---\n"
+        assert load(skill_at(tmp_path / "it", text, runner={"version": "2.0"})).version == "2.0"
+        assert load(skill_at(tmp_path / "it", text, runner={})).version == "1.0"
+
+
 class TestOutside:
     """A skill is what is in its folder."""
 
     @pytest.mark.parametrize(
-        "name", ["../out.json", "/etc/passwd", "assets/../../out.json", "link.json", "a\0b"]
+        "name", ["../out.json", "/etc/passwd", "assets/../../out.json", "link.json", "folder/out.json"]
     )
     def test_schema_outside_the_folder(self, tmp_path: Path, name: str) -> None:
         (tmp_path / "out.json").write_text(json.dumps(OBJECT))
         root = skill_at(tmp_path / "it", runner={"schemas": {"output": name}})
         (root / "link.json").symlink_to(tmp_path / "out.json")
+        (root / "folder").symlink_to("..")
         assert problems(root) == [f"{name}: is outside the skill's folder"]
 
     def test_link_that_leads_to_itself(self, tmp_path: Path) -> None:
@@ -349,6 +444,24 @@ class TestOutside:
         root = skill_at(tmp_path / "it", files={"assets/x": ""})
         (root / "assets" / "runner.json").symlink_to(tmp_path / "runner.json")
         assert problems(root) == ["assets/runner.json: is outside the skill's folder"]
+
+    @pytest.mark.parametrize("target", ["../SKILL.md", "/etc/passwd"])
+    def test_skill_file_outside_the_folder(self, tmp_path: Path, target: str) -> None:
+        (tmp_path / "SKILL.md").write_text("---\nname: other\n---\n")
+        root = skill_at(tmp_path / "it")
+        (root / "SKILL.md").unlink()
+        (root / "SKILL.md").symlink_to(target)
+        assert problems(root) == ["SKILL.md: is outside the skill's folder"]
+
+    @pytest.mark.parametrize("name", ["SKILL.md", "assets/runner.json", OUTPUT])
+    def test_folder_in_place_of_a_file(self, tmp_path: Path, name: str) -> None:
+        root = skill_at(tmp_path / "it", runner={"schemas": {"output": OUTPUT}}, files={OUTPUT: OBJECT})
+        (root / name).unlink()
+        (root / name).mkdir()
+        assert problems(root) == [f"{name}: cannot be read (not an ordinary file)"]
+
+    def test_skill_file_that_is_not_there(self, tmp_path: Path) -> None:
+        assert problems(tmp_path / "it") == ["SKILL.md: cannot be read (No such file or directory)"]
 
     def test_runner_that_leads_nowhere_does_not_make_a_plain_skill(self, tmp_path: Path) -> None:
         root = skill_at(tmp_path / "it", files={"assets/x": ""})

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.skills.folders import OBJECT, skill_at
+from tests.skills.folders import OBJECT, Json, skill_at
 from turnkeeper.core.errors import SkillBroken, SkillNotFound
 from turnkeeper.skills.package import Shelf
 
@@ -34,6 +34,100 @@ def test_first_folder_wins(tmp_path: Path) -> None:
     skill_at(tmp_path / "b" / "it", "---\nname: second\n---\n")
     shelf = Shelf((tmp_path / "a", tmp_path / "missing", tmp_path / "b"))
     assert shelf.get("it").name == "first"
+
+
+@pytest.mark.parametrize("first", [{"name": "same"}, {"name": "other", "runner": {"id": "same"}}])
+@pytest.mark.parametrize("second", [{"name": "same"}, {"name": "third", "runner": {"id": "same"}}])
+def test_of_one_id_only_the_first_is_there(tmp_path: Path, first: Json, second: Json) -> None:
+    """Whoever lists the skills and then asks for one gets what was listed."""
+    wanted = skill_at(tmp_path / "1" / first["name"], runner=first.get("runner"))
+    skill_at(tmp_path / "2" / second["name"], runner=second.get("runner"))
+    shelf = Shelf((tmp_path / "1", tmp_path / "2"))
+    ((skill, broken),) = shelf.all()
+    assert broken is None
+    assert shelf.get("same") is skill
+    assert shelf.get("same").root == str(wanted)
+
+
+def test_of_one_id_in_one_folder_only_the_first_is_there(tmp_path: Path) -> None:
+    skill_at(tmp_path / "a", runner={"id": "b"})
+    skill_at(tmp_path / "b")
+    shelf = Shelf((tmp_path,))
+    ((skill, _),) = shelf.all()
+    assert shelf.get("b") is skill
+    assert shelf.get("b").root == str(tmp_path / "a")
+
+
+def test_broken_one_keeps_its_place(tmp_path: Path) -> None:
+    """Else a typing mistake would bring back, unnoticed, what it had replaced."""
+    skill_at(tmp_path / "1" / "it", runner="{")
+    skill_at(tmp_path / "2" / "it")
+    shelf = Shelf((tmp_path / "1", tmp_path / "2"))
+    ((skill, broken),) = shelf.all()
+    assert skill is None
+    assert broken is not None
+    with pytest.raises(SkillBroken):
+        shelf.get("it")
+
+
+def test_id_counts_more_than_the_name_of_a_folder(tmp_path: Path) -> None:
+    skill_at(tmp_path / "a", runner={"id": "b"})
+    skill_at(tmp_path / "b", runner={"id": "c"})
+    shelf = Shelf((tmp_path,))
+    assert [skill and skill.id for skill, _ in shelf.all()] == ["b", "c"]
+    assert shelf.get("b").root == str(tmp_path / "a")
+    assert shelf.get("c").root == str(tmp_path / "b")
+    assert shelf.get("a").root == str(tmp_path / "a")
+
+
+def test_hidden_folders_are_not_looked_into(tmp_path: Path) -> None:
+    skill_at(tmp_path / ".moving" / "new-1")
+    skill_at(tmp_path / ".hidden")
+    skill_at(tmp_path / "it")
+    shelf = Shelf((tmp_path,))
+    assert [skill and skill.id for skill, _ in shelf.all()] == ["it"]
+    with pytest.raises(SkillNotFound):
+        shelf.get(".hidden")
+
+
+def test_what_is_not_there_or_no_folder_holds_no_skills(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "loop").symlink_to("loop")
+    skill_at(tmp_path / "good" / "it")
+    (tmp_path / "good" / "loop").symlink_to("loop")
+    folders = tuple(tmp_path / name for name in ("file", "nowhere", "loop", "good", "a\0b"))
+    assert [skill and skill.id for skill, _ in Shelf(folders).all()] == ["it"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is unreadable for root")
+def test_unreadable_folders_hide_no_others(tmp_path: Path) -> None:
+    for name in ("closed", "open"):
+        skill_at(tmp_path / name / "a")
+        skill_at(tmp_path / name / "b")
+    (tmp_path / "closed").chmod(0)
+    (tmp_path / "open" / "a").chmod(0)
+    try:
+        found = list(Shelf((tmp_path / "closed", tmp_path / "open")).all())
+    finally:
+        (tmp_path / "closed").chmod(0o700)
+        (tmp_path / "open" / "a").chmod(0o700)
+    assert [skill and skill.id for skill, _ in found] == ["b"]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "link"])
+def test_skill_file_that_is_no_file_makes_a_broken_skill(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "it").mkdir()
+    path = tmp_path / "it" / "SKILL.md"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to("gone")
+    ((skill, broken),) = Shelf((tmp_path,)).all()
+    assert skill is None
+    assert broken is not None
+    assert broken.skill_id == "it"
 
 
 def test_one_broken_skill_does_not_hide_the_others(tmp_path: Path) -> None:

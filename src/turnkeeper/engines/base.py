@@ -62,6 +62,8 @@ class Heard:
     events: Sequence[TurnEvent]
     answer: bytes = b""
     """What the dialect wants written to the process in return."""
+    is_last: bool = False
+    """The turn is over as far as this stream can tell; the other may still hold words of it. It closes at the exit."""
 
 
 class Dialect(Protocol):

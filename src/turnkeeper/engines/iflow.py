@@ -88,7 +88,8 @@ class IflowDialect(CliDialect):
         if self._is_replaced:
             gone = f"iflow does not know session {self._resumed} and began another"
             return [Ended(Failure(Code.SESSION_LOST, gone))]
-        if ended.code == 0 and self._has_info:
+        # A signal after the block is ours, for lingering; if it was not, the exit itself says so.
+        if self._has_info and ended.code in (0, None):
             return [Ended()]
         return super().finish(ended, stderr)
 
@@ -104,8 +105,8 @@ class IflowDialect(CliDialect):
         if self._resumed is not None and session != self._resumed:
             # An unknown session is replaced without a word. The new one is not ours to go on with.
             self._is_replaced = True
-            return Heard(counts)
-        return Heard([*self.opened(session), *counts])
+            return Heard(counts, is_last=True)
+        return Heard([*self.opened(session), *counts], is_last=True)
 
 
 def _usage(tokens: Mapping[str, Any]) -> list[TurnEvent]:

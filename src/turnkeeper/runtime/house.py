@@ -45,7 +45,7 @@ class House:
         self.capacity = parts.capacity
         self.clock = parts.clock
         self.feed = Feed()
-        self.stage = Stage(parts.store, parts.shelf, parts.engines, parts.runs_dir, parts.library.lock)
+        self.stage = Stage(parts.store, parts.shelf, parts.engines, parts.runs_dir)
         self.worker = Worker(parts.store, self.stage, parts.clock, self._release)
         self.dispatcher = Dispatcher(parts.capacity, self.worker.start)
         self.deadlines = Deadlines(parts.store, parts.clock)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,18 +53,9 @@ class Scene:
 
 
 class Stage:
-    def __init__(
-        self,
-        store: Store,
-        shelf: Shelf,
-        engines: Mapping[str, Engine],
-        runs_dir: Path,
-        skills_lock: AbstractContextManager[object] | None = None,
-    ) -> None:
-        """`skills_lock` keeps skills from being replaced while one is copied."""
+    def __init__(self, store: Store, shelf: Shelf, engines: Mapping[str, Engine], runs_dir: Path) -> None:
         self._store = store
         self._shelf = shelf
-        self._skills_lock = skills_lock or nullcontext()
         self._engines = engines
         self._runs_dir = runs_dir
 
@@ -130,7 +121,7 @@ class Stage:
         if at.exists():
             return
         where = patch.Where(folder.workspace, at)
-        with self._skills_lock:
+        with self._shelf.lock:
             root = Path(self.same_skill(job).root)
             folder.freeze(root, at, lambda text: patch.patched(text, job.contract, job.mode, where))
 
@@ -154,5 +145,5 @@ class Stage:
         if attempt.attempt_number == 1 or answered is None or answered.answer is None:
             words = prompt.start(run, self._skill_dir(run))
         else:
-            words = answered.answer.response
+            words = prompt.reply(answered.answer.response)
         return prompt.cut_off(words) if attempt.next_turn is NextTurn.CONTINUE else words

@@ -125,7 +125,7 @@ class Turn:
                 self._recorder.know(event.handle)
                 if not self._opened.done():
                     self._opened.set_result(None)
-        if self.transcript.ended and not self._closed.done():
+        if (self.transcript.ended or heard.is_last) and not self._closed.done():
             self._closed.set_result(None)
 
     def _keep_raw(self, stream: str, line: Line, now: datetime) -> None:

@@ -11,7 +11,6 @@ import os
 import re
 import secrets
 import shutil
-import threading
 from pathlib import Path
 from typing import BinaryIO
 
@@ -42,8 +41,6 @@ class Library:
         self._root = root
         self._moving = root / MOVING
         self._shelf = shelf
-        self.lock = threading.RLock()
-        """Held by whoever reads several files of a skill, so that they are all of one version."""
 
     def install(self, archive: BinaryIO) -> Skill:
         """A new skill, or a higher version of one that was installed here. Blocking."""
@@ -56,7 +53,7 @@ class Library:
             package = _unwrapped(staging / UNNAMED)
             skill = load(package)
             skill_id = _id(skill, package)
-            with self.lock:
+            with self._shelf.lock:
                 self._require_managed(skill_id)
                 self._settle(skill_id)
                 self._require_higher(skill_id, skill.version)
@@ -68,7 +65,7 @@ class Library:
     def remove(self, skill_id: str) -> None:
         """Runs that have begun keep their copies. Blocking."""
         gone = self._moving / f"{GONE}{secrets.token_hex(8)}"
-        with self.lock:
+        with self._shelf.lock:
             if not _ID.fullmatch(skill_id) or not self._has(skill_id):
                 self._require_managed(skill_id)
                 raise SkillNotFound(f"there is no skill '{shown(skill_id)}' to remove")

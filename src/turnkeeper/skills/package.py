@@ -1,13 +1,11 @@
-"""Reads a skill's folder, leniently: `SKILL.md` is enough. What cannot be used is listed, never a traceback."""
+"""A skill from its folder, leniently: `SKILL.md` is enough. What cannot be used is listed, never a traceback."""
 
 from __future__ import annotations
 
-import errno
-import json
 import os
 import re
-import stat
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -16,29 +14,52 @@ from turnkeeper.core.contract import ArtifactRule
 from turnkeeper.core.errors import SkillBroken, SkillNotFound, Warn
 from turnkeeper.core.evidence import MARKER_KEY
 from turnkeeper.core.run import Mode, RunWarning, Timeouts
-from turnkeeper.core.skill import Skill
+from turnkeeper.core.skill import INPUT_SOURCE, Skill
 from turnkeeper.skills import schema
-from turnkeeper.skills.yamltext import load_yaml
+from turnkeeper.skills.findings import Finding, Severity, as_text
+from turnkeeper.skills.reader import SKILL_FILE as SKILL_FILE
+from turnkeeper.skills.reader import Reader, SkillText, Stamp, stamp
 
-SKILL_FILE = "SKILL.md"
 RUNNER_FILE = "assets/runner.json"
-MAX_FILE = 1024 * 1024
-MAX_FRONT = 64 * 1024
-"""Characters of front matter: parsing YAML takes seconds for a megabyte."""
+KINDS = ("input", "parameter", "output")
 MAX_SECONDS = 365 * 24 * 3600
+MOST_ATTEMPTS = 1_000_000
 
-Stamp = tuple[int, int, int] | None
-"""Changes whenever the file does; None while there is none."""
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+"""A skill that is installed gets a folder of this name."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
-    found: Skill | SkillBroken
+class Package:
+    """All that was read. With problems among the findings the skill is not to be run."""
+
+    skill: Skill
+    text: SkillText
+    runner: dict[str, Any] | None
+    findings: tuple[Finding, ...]
     stamps: Mapping[Path, Stamp]
 
     @property
+    def problems(self) -> list[str]:
+        return [each.sentence for each in self.findings if each.severity is Severity.ERROR]
+
+    @property
     def is_fresh(self) -> bool:
-        return all(_stamp(path) == stamp for path, stamp in self.stamps.items())
+        return all(stamp(path) == before for path, before in self.stamps.items())
+
+    @property
+    def shown_id(self) -> str:
+        """A broken skill goes by the name of its folder: what its runner says may be part of the trouble."""
+        return as_text(Path(self.skill.root).name) if self.problems else self.skill.id
+
+    @property
+    def broken(self) -> SkillBroken | None:
+        return SkillBroken(self.shown_id, self.problems) if self.problems else None
+
+    def require(self) -> Skill:
+        if broken := self.broken:
+            raise broken
+        return self.skill
 
 
 class Shelf:
@@ -46,165 +67,174 @@ class Shelf:
 
     def __init__(self, folders: tuple[Path, ...]) -> None:
         self._folders = folders
-        self._read: dict[Path, _Reading] = {}
+        self._read: dict[Path, Package] = {}
+        self._index: dict[str, Path] = {}
+        self._stamps: list[Stamp] = []
+        self.lock = threading.RLock()
+        """Held while skills are read, copied or moved: whoever holds it sees each of them whole, in one version."""
 
     def get(self, skill_id: str) -> Skill:
-        for root in self._roots():
-            if root.name == skill_id:
-                return self._load(root)
-        for skill, _ in self.all():
-            if skill is not None and skill.id == skill_id:
-                return skill
-        known = ", ".join(sorted(skill.id for skill, _ in self.all() if skill)) or "none"
-        raise SkillNotFound(f"there is no skill {skill_id!r}; installed are: {known}")
+        """By its id; by its folder's name as well, if no other skill has that for an id."""
+        with self.lock:
+            return self._find(skill_id).require()
 
-    def all(self) -> Iterator[tuple[Skill | None, SkillBroken | None]]:
-        for root in self._roots():
-            try:
-                yield self._load(root), None
-            except SkillBroken as broken:
-                yield None, broken
+    def all(self) -> list[tuple[Skill | None, SkillBroken | None]]:
+        with self.lock:
+            found = [(package, package.broken) for package in self._packages().values()]
+        return [(None if broken else package.skill, broken) for package, broken in found]
 
-    def _roots(self) -> Iterator[Path]:
+    def _find(self, skill_id: str) -> Package:
+        # Nearly always it is where it was, and no other folder needs to be looked at.
+        root = self._index.get(skill_id)
+        if root is not None and self._stamps == self._now():
+            package = self._load(root)
+            if package.shown_id == skill_id and not package.problems:
+                return package
+        known = self._packages()
+        if skill_id in known:
+            return known[skill_id]
+        for package in known.values():
+            if Path(package.skill.root).name == skill_id:
+                return package
+        usable = ", ".join(sorted(shown for shown, package in known.items() if not package.problems))
+        raise SkillNotFound(f"there is no skill {skill_id!r}; installed are: {usable or 'none'}")
+
+    def _packages(self) -> dict[str, Package]:
+        """By their ids. Of several with one id only the first counts."""
+        self._stamps = self._now()
+        found: dict[str, Package] = {}
         for folder in self._folders:
-            if folder.is_dir():
-                yield from sorted(root for root in folder.iterdir() if (root / SKILL_FILE).is_file())
+            for root in roots(folder):
+                package = self._load(root)
+                found.setdefault(package.shown_id, package)
+        self._index = {shown: Path(package.skill.root) for shown, package in found.items()}
+        return found
 
-    def _load(self, root: Path) -> Skill:
+    def _load(self, root: Path) -> Package:
         known = self._read.get(root)
         if known is None or not known.is_fresh:
-            known = self._read[root] = _read(root)
-        if isinstance(known.found, SkillBroken):
-            raise SkillBroken(known.found.skill_id, known.found.problems)
-        return known.found
+            known = self._read[root] = read(root)
+        return known
+
+    def _now(self) -> list[Stamp]:
+        """Changes when a skill comes or goes."""
+        return [stamp(folder) for folder in self._folders]
+
+
+def roots(folder: Path) -> list[Path]:
+    """The skills in a folder. Hidden ones are on their way in or out; what cannot be read is left out."""
+    try:
+        names = sorted(os.listdir(folder))  # noqa: PTH208 (a name is all that is needed)
+    except (OSError, ValueError):
+        return []
+    found = [folder / name for name in names if not name.startswith(".")]
+    return [root for root in found if os.path.lexists(root / SKILL_FILE)]
 
 
 def load(root: Path) -> Skill:
     """One skill from its folder; SkillBroken lists everything that is wrong with it."""
-    return _Reader(root).load()
+    return read(root).require()
 
 
-def _read(root: Path) -> _Reading:
-    reader = _Reader(root)
-    try:
-        return _Reading(reader.load(), reader.stamps)
-    except SkillBroken as broken:
-        return _Reading(broken, reader.stamps)
+def read(root: Path) -> Package:
+    reader = Reader(root)
+    if as_text(root.name) != root.name:
+        reader.add("FOLDER_NAME_INVALID", root.name, "the folder's name is not Unicode")
+    text = reader.skill_text()
+    runner = reader.json_object(RUNNER_FILE) if reader.exists(RUNNER_FILE) else None
+    skill = _Maker(root, reader).skill(text, runner)
+    return Package(skill, text, runner, tuple(reader.findings), reader.stamps)
 
 
-def _stamp(path: Path) -> Stamp:
-    try:
-        status = path.stat()
-    except (OSError, ValueError):
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
+class _Maker:
+    """Makes the skill of what was read; what is wrong is left out, and said."""
 
-
-class _Reader:
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, reader: Reader) -> None:
         self._root = root
-        self.problems: list[str] = []
-        self.stamps: dict[Path, Stamp] = {}
+        self._reader = reader
 
-    def load(self) -> Skill:
-        front = self.front_matter()
-        runner_file = self._root / RUNNER_FILE
-        self.stamps[runner_file] = None
-        # A link to nowhere counts: a skill that lost its runner must not pass for one that needs none.
-        runner = self.json_object(RUNNER_FILE) if os.path.lexists(runner_file) else None
-        skill = self.skill(front, runner)
-        if self.problems:
-            raise SkillBroken(self._root.name, self.problems)
-        return skill
-
-    def front_matter(self) -> Mapping[str, Any]:
-        text = self._text(SKILL_FILE) or ""
-        lines = text.removeprefix("\ufeff").splitlines()
-        if not lines or lines[0].strip() != "---":
-            return {}
-        end = next((number for number, line in enumerate(lines[1:], 1) if line.strip() == "---"), None)
-        if end is None:
-            return {}
-        matter = "\n".join(lines[1:end])
-        if len(matter) > MAX_FRONT:
-            self.problems.append(f"{SKILL_FILE}: front matter is longer than {MAX_FRONT} characters")
-            return {}
-        try:
-            front = load_yaml(matter)
-        except ValueError:
-            # Mostly a colon in a description without quotes; the lines themselves are clear enough.
-            return dict(_FRONT_LINE.findall(matter))
-        return front if isinstance(front, Mapping) else {}
-
-    def json_object(self, name: str) -> dict[str, Any] | None:
-        if not self._is_inside(name):
-            self.problems.append(f"{name}: is outside the skill's folder")
-            return None
-        text = self._text(name)
-        if text is None:
-            return None
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            self.problems.append(f"{name}: is not valid JSON ({error})")
-            return None
-        if not isinstance(value, dict):
-            self.problems.append(f"{name}: must hold a JSON object")
-            return None
-        return value
-
-    def skill(self, front: Mapping[str, Any], runner: dict[str, Any] | None) -> Skill:
-        name = str(front.get("name") or self._root.name)
-        description = str(front.get("description") or "")
-        root = str(self._root)
-        if runner is None:
-            return Skill(
-                id=self._root.name, version="0", name=name, description=description, root=root, is_plain=True
-            )
-        schemas = {kind: self._schema(runner, kind) for kind in ("input", "parameter", "output")}
+    def skill(self, text: SkillText, runner: dict[str, Any] | None) -> Skill:
+        given = runner or {}
+        schemas = {kind: self._schema(given, kind) for kind in KINDS}
         return Skill(
-            id=str(runner.get("id") or self._root.name),
-            version=str(runner.get("version") or "0"),
-            name=name,
-            description=description,
-            root=root,
-            is_plain=False,
-            engines=self._names(runner, "engines"),
-            unsupported_engines=self._names(runner, "unsupported_engines"),
-            execution_modes=self._modes(runner),
-            max_attempt=self._max_attempt(runner),
+            id=self._id(given),
+            version=self._version(given, text),
+            name=as_text(text.front.get("name") or "") or as_text(self._root.name),
+            description=as_text(text.front.get("description") or ""),
+            root=str(self._root),
+            is_plain=runner is None,
+            engines=self._names(given, "engines"),
+            unsupported_engines=self._names(given, "unsupported_engines"),
+            execution_modes=self._modes(given),
+            max_attempt=self._max_attempt(given),
             input_schema=schemas["input"],
             parameter_schema=schemas["parameter"],
             output_schema=schemas["output"],
-            artifacts=self._artifacts(runner),
-            prompts=self._prompts(runner),
-            timeouts=self._timeouts(runner),
+            artifacts=self._artifacts(given),
+            prompts=self._prompts(given),
+            timeouts=self._timeouts(given),
             warnings=_loose(schemas["output"]),
         )
 
+    def _wrong(self, code: str, message: str, where: str = RUNNER_FILE) -> None:
+        self._reader.add(code, where, message)
+
+    def _id(self, runner: dict[str, Any]) -> str:
+        value = runner.get("id")
+        if value is None:
+            return as_text(self._root.name)
+        if not isinstance(value, str) or not _ID.fullmatch(value):
+            self._wrong(
+                "ID_INVALID",
+                "the id must be 1 to 64 letters, digits, '.', '_' or '-', and begin with a letter or digit",
+            )
+        return as_text(value)
+
+    def _version(self, runner: dict[str, Any], text: SkillText) -> str:
+        value = runner.get("version")
+        if value is None:
+            return as_text(text.version) if text.version not in (None, "") else "0"
+        if not isinstance(value, str | int | float) or isinstance(value, bool):
+            self._wrong("FIELD_INVALID", "version must be text")
+        return as_text(value) or "0"
+
     def _schema(self, runner: dict[str, Any], kind: str) -> dict[str, Any] | None:
         name = self._object(runner, "schemas").get(kind)
-        found = None if name is None else self.json_object(str(name))
+        if name is None:
+            return None
+        if not isinstance(name, str):
+            self._wrong("FIELD_INVALID", f"schemas.{kind} must be the path of a file in the skill")
+            return None
+        found = self._reader.json_object(name)
         if found is None:
             return None
         problem = schema.problem(found)
         if problem:
-            self.problems.append(f"{name}: is not a usable JSON Schema ({problem})")
+            self._wrong("SCHEMA_INVALID", f"is not a usable JSON Schema ({problem})", name)
             return None
         if kind == "output":
-            self._check_output(str(name), found)
+            self._check_output(name, found)
+        if kind == "input":
+            self._check_files(name, found)
         return found
 
     def _check_output(self, name: str, found: dict[str, Any]) -> None:
         if found.get("type") != "object":
-            self.problems.append(f"{name}: an output schema must be of type object")
+            self._wrong("SCHEMA_NOT_OBJECT", "an output schema must be of type object", name)
         if MARKER_KEY in found.get("properties", {}):
-            self.problems.append(f"{name}: {MARKER_KEY} belongs to the protocol, not to the schema")
+            message = f"{MARKER_KEY} belongs to the protocol, not to the schema"
+            self._wrong("SCHEMA_DECLARES_MARKER", message, name)
+
+    def _check_files(self, name: str, found: dict[str, Any]) -> None:
+        for key, entry in found.get("properties", {}).items():
+            if isinstance(entry, dict) and entry.get(INPUT_SOURCE) == "file" and not _holds_files(entry):
+                message = f"{key} comes as a file, so it must be a string or a list of strings"
+                self._wrong("FILE_INPUT_INVALID", message, name)
 
     def _names(self, runner: dict[str, Any], key: str) -> tuple[str, ...]:
         value = runner.get(key, [])
         if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
-            self.problems.append(f"{RUNNER_FILE}: {key} must be a list of names")
+            self._wrong("FIELD_INVALID", f"{key} must be a list of names")
             return ()
         return tuple(value)
 
@@ -212,28 +242,33 @@ class _Reader:
         names = self._names(runner, "execution_modes") or tuple(Mode)
         unknown = [name for name in names if name not in tuple(Mode)]
         if unknown:
-            self.problems.append(f"{RUNNER_FILE}: execution_modes has unknown modes: {', '.join(unknown)}")
+            self._wrong("MODE_UNKNOWN", f"execution_modes has unknown modes: {', '.join(unknown)}")
         return tuple(Mode(name) for name in names if name in tuple(Mode))
 
     def _max_attempt(self, runner: dict[str, Any]) -> int | None:
         value = runner.get("max_attempt")
-        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-            self.problems.append(f"{RUNNER_FILE}: max_attempt must be a whole number of at least 1")
+        if value is None:
+            return None
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MOST_ATTEMPTS:
+            self._wrong(
+                "MAX_ATTEMPT_INVALID", f"max_attempt must be a whole number from 1 to {MOST_ATTEMPTS}"
+            )
             return None
         return value
 
     def _artifacts(self, runner: dict[str, Any]) -> tuple[ArtifactRule, ...]:
         entries = runner.get("artifacts") or []
         if not isinstance(entries, list):
-            self.problems.append(f"{RUNNER_FILE}: artifacts must be a list")
+            self._wrong("FIELD_INVALID", "artifacts must be a list")
             return ()
         rules = []
-        for entry in entries:
+        for number, entry in enumerate(entries):
             pattern = entry.get("pattern") if isinstance(entry, dict) else None
             if not isinstance(pattern, str) or not _stays_inside(PurePosixPath(pattern)):
-                self.problems.append(f"{RUNNER_FILE}: an artifact needs a pattern inside the workspace")
+                message = f"artifacts[{number}] needs a pattern inside the workspace"
+                self._wrong("ARTIFACT_INVALID", message)
                 continue
-            role, mime = str(entry.get("role") or pattern), entry.get("mime")
+            role, mime = as_text(entry.get("role") or pattern), entry.get("mime")
             rules.append(
                 ArtifactRule(
                     role=role,
@@ -247,7 +282,7 @@ class _Reader:
     def _prompts(self, runner: dict[str, Any]) -> dict[str, str]:
         prompts = self._object(runner, "entrypoint").get("prompts", {})
         if not isinstance(prompts, dict) or not all(isinstance(text, str) for text in prompts.values()):
-            self.problems.append(f"{RUNNER_FILE}: entrypoint.prompts must map engine names to text")
+            self._wrong("FIELD_INVALID", "entrypoint.prompts must map engine names to text")
             return {}
         return prompts
 
@@ -256,9 +291,8 @@ class _Reader:
         known = [field.name for field in fields(Timeouts)]
         wrong = [name for name, value in given.items() if name not in known or not _is_span(value)]
         if wrong:
-            self.problems.append(
-                f"{RUNNER_FILE}: timeouts takes seconds for {', '.join(known)}; wrong: {', '.join(wrong)}"
-            )
+            message = f"timeouts takes seconds for {', '.join(known)}; wrong: {', '.join(wrong)}"
+            self._wrong("TIMEOUT_INVALID", message)
             return {}
         return given
 
@@ -266,40 +300,8 @@ class _Reader:
         value = runner.get(key) or {}
         if isinstance(value, dict):
             return value
-        problem = f"{RUNNER_FILE}: {key} must be an object"
-        if problem not in self.problems:
-            self.problems.append(problem)
+        self._wrong("FIELD_INVALID", f"{key} must be an object")
         return {}
-
-    def _is_inside(self, name: str) -> bool:
-        try:
-            return (self._root / name).resolve().is_relative_to(self._root.resolve())
-        except (OSError, RuntimeError, ValueError):
-            return False  # a loop of links, or a name that no file can have
-
-    def _text(self, name: str) -> str | None:
-        path = self._root / name
-        self.stamps[path] = _stamp(path)
-        try:
-            data = _head(path, MAX_FILE + 1)
-        except OSError as error:
-            self.problems.append(f"{name}: cannot be read ({error.strerror})")
-            return None
-        if len(data) > MAX_FILE:
-            self.problems.append(f"{name}: is larger than {MAX_FILE} bytes")
-            return None
-        return data.decode("utf-8", errors="replace")
-
-
-_FRONT_LINE = re.compile(r"^([\w-]+):[ \t]+(.*\S)", re.MULTILINE)
-
-
-def _head(path: Path, most: int) -> bytes:
-    # Without O_NONBLOCK the opening of a fifo would wait for a writer.
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "not an ordinary file")
-        return file.read(most)
 
 
 def _is_span(value: object) -> bool:
@@ -309,6 +311,16 @@ def _is_span(value: object) -> bool:
 
 def _stays_inside(pattern: PurePosixPath) -> bool:
     return bool(pattern.parts) and not pattern.is_absolute() and ".." not in pattern.parts
+
+
+def _holds_files(entry: Mapping[str, Any]) -> bool:
+    items = entry.get("items")
+    match entry.get("type"):
+        case "string":
+            return True
+        case "array":
+            return isinstance(items, dict) and items.get("type") == "string"
+    return False
 
 
 def _loose(output: Mapping[str, Any] | None) -> tuple[RunWarning, ...]:

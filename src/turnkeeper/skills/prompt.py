@@ -22,6 +22,11 @@ def start(run: Run, skill_dir: Path) -> str:
     )
 
 
+def reply(text: str) -> str:
+    """No CLI takes an empty prompt."""
+    return text if text.strip() else render("empty_reply")
+
+
 def cut_off(text: str) -> str:
     return render("interrupted", text=text)
 

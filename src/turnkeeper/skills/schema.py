@@ -1,14 +1,16 @@
-"""JSON Schema, draft 2020-12: compiled once for each schema, never fetching anything."""
+"""JSON Schema, draft 2020-12: compiled once for each schema, never fetching anything, and never for ever."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Collection, Mapping
+from functools import cache, lru_cache
 from itertools import islice
 from typing import Any
 
-from jsonschema_rs import Draft202012Validator, ValidationError
+from jsonschema_rs import Draft202012Validator, ValidationError, ValidationErrorKind
+
+from turnkeeper.skills.bounds import DEEPEST, PATTERN_OPTIONS, Bounds, levels
 
 MOST = 100
 LONGEST = 300
@@ -16,19 +18,24 @@ LONGEST = 300
 
 
 def errors(schema: Mapping[str, Any], value: object) -> list[str]:
-    """Every error with the JSON pointer of the place it is about; only the first of very many, and shortened."""
-    validator = _compiled(json.dumps(schema, sort_keys=True))
-    found = list(islice(validator.iter_errors(value), MOST + 1))
-    listed = [f"{_pointer(error.instance_path)}: {_short(error.message)}" for error in found[:MOST]]
-    return [*listed, "/: and more errors"] if len(found) > MOST else listed
+    """Every error with the JSON pointer of the place it is about; only the first of very many, and shortened.
+
+    What cannot be decided within our bounds is an error as well, and says so.
+    """
+    try:
+        return _errors(_compiled(json.dumps(schema, sort_keys=True)), value)
+    except ValueError as error:
+        return [f"/: cannot be checked: {_short(_reason(error))}"]
 
 
 def problem(schema: Mapping[str, Any]) -> str | None:
     """Why this is not a schema that we can use; None if it is."""
+    if levels(schema, DEEPEST) > DEEPEST:
+        return f"it nests deeper than {DEEPEST} levels"
     try:
         _compiled(json.dumps(schema, sort_keys=True))
-    except (ValidationError, ValueError) as error:
-        return str(error).split("\n")[0]
+    except ValueError as error:
+        return _short(_reason(error))
     return None
 
 
@@ -43,13 +50,64 @@ def defaults(schema: Mapping[str, Any] | None, given: Mapping[str, Any]) -> dict
     return {**given, **missing}
 
 
+def inline_part(schema: Mapping[str, Any], file_keys: Collection[str]) -> dict[str, Any]:
+    """The input schema without its files: what the job's own JSON must fit."""
+    part = dict(schema)
+    if "properties" in part:
+        part["properties"] = {key: entry for key, entry in part["properties"].items() if key not in file_keys}
+    if "required" in part:
+        part["required"] = [key for key in part["required"] if key not in file_keys]
+    return part
+
+
+class _Compiled:
+    def __init__(self, schema: dict[str, Any]) -> None:
+        _metaschema().validate(schema)
+        self.bounds = Bounds(schema)
+        self.validator = Draft202012Validator(schema, retriever=_refuse, pattern_options=PATTERN_OPTIONS)
+
+
 @lru_cache(maxsize=256)
-def _compiled(text: str) -> Draft202012Validator:
-    return Draft202012Validator(json.loads(text), retriever=_refuse)
+def _compiled(text: str) -> _Compiled:
+    return _Compiled(json.loads(text))
+
+
+@cache
+def _metaschema() -> Draft202012Validator:
+    return Draft202012Validator({"$ref": "https://json-schema.org/draft/2020-12/schema"}, retriever=_refuse)
+
+
+def _errors(compiled: _Compiled, value: object) -> list[str]:
+    refusal = compiled.bounds.refusal(value)
+    if refusal:
+        raise ValueError(refusal)
+    if compiled.validator.is_valid(value):
+        return []
+    if not compiled.bounds.can_list(value):
+        return ["/: does not fit the schema, and is too large or too deep to say where"]
+    found = list(islice(compiled.validator.iter_errors(value), MOST + 1))
+    listed = [f"{_pointer(error.instance_path)}: {_told(error)}" for error in found[:MOST]]
+    return [*listed, "/: and more errors"] if len(found) > MOST else listed
+
+
+def _told(error: ValidationError) -> str:
+    if isinstance(error.kind, ValidationErrorKind.BacktrackLimitExceeded):
+        return "cannot be checked: a pattern with look-around would take too long on this text"
+    return _short(error.message)
+
+
+def _reason(error: ValueError) -> str:
+    if isinstance(error, ValidationError):
+        return f"{_pointer(error.instance_path)}: {error.message}"
+    if isinstance(error, UnicodeError):
+        return "it holds text that is not Unicode"
+    return str(error).split("\n")[0]
 
 
 def _short(message: str) -> str:
-    return message if len(message) <= LONGEST else f"{message[:LONGEST]}…"
+    """Without its middle: the value comes first, and what was wanted of it last."""
+    half = LONGEST // 2
+    return message if len(message) <= LONGEST else f"{message[:half]} … {message[-half:]}"
 
 
 def _refuse(uri: str) -> Any:

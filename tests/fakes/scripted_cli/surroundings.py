@@ -1,0 +1,86 @@
+"""What a turn may find around it: its own home next to its workspace, a closed stdin, and no secret of the service's.
+
+Anything else is said on stderr, written to a file `unexpected` and ends the program with exit code 64, so that no
+test can pass by luck.
+"""
+
+# pathlib would cost more than the rest of the start.
+# ruff: noqa: PTH109, PTH112, PTH118, PTH119, PTH120, PTH123
+
+from __future__ import annotations
+
+import os
+import sys
+
+WRONG_USE = 64
+UNEXPECTED = "unexpected"
+
+PASSED_ON = {"PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR"}
+PRIVATE = {"HOME", "TERM", "NO_COLOR", "TURNKEEPER_RUN"}
+SWITCHES: dict[str, set[str]] = {
+    "codex": {"CODEX_HOME"},
+    "gemini": {"GEMINI_CLI_NO_RELAUNCH", "GEMINI_CLI_TRUST_WORKSPACE"},
+    "iflow": set(),
+    "opencode": {
+        "OPENCODE_DISABLE_AUTOUPDATE",
+        "OPENCODE_DISABLE_DEFAULT_PLUGINS",
+        "OPENCODE_DISABLE_LSP_DOWNLOAD",
+        "OPENCODE_DISABLE_MODELS_FETCH",
+    },
+}
+KEYS = {
+    "codex": {"CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"},
+    "gemini": {"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL"},
+    "iflow": {"IFLOW_API_KEY", "IFLOW_BASE_URL", "IFLOW_MODEL_NAME", "IFLOW_SELECTED_AUTH_TYPE"},
+    "opencode": {
+        "ANTHROPIC_API_KEY",
+        "DEEPSEEK_API_KEY",
+        "GEMINI_API_KEY",
+        "GOOGLE_GENERATIVE_AI_API_KEY",
+        "GROQ_API_KEY",
+        "MISTRAL_API_KEY",
+        "OPENAI_API_KEY",
+        "OPENCODE_API_KEY",
+        "OPENROUTER_API_KEY",
+        "XAI_API_KEY",
+    },
+}
+"""What an operator may have set for this engine; another one's key is as unexpected as any secret."""
+
+
+class Unexpected(Exception):
+    """We were told, given or shown something that the real CLI is never meant to meet."""
+
+
+def check(dialect: str) -> str:
+    """The home of this run; raises when it, the workspace or the environment is not as agreed."""
+    home, workspace = os.environ.get("HOME", ""), os.getcwd()
+    run = os.environ.get("TURNKEEPER_RUN", "").split("/")
+    if len(run) != 3:
+        raise Unexpected(f"unexpected mark TURNKEEPER_RUN={'/'.join(run)!r}")
+    if os.path.basename(workspace) != "workspace" or os.path.basename(os.path.dirname(workspace)) != run[1]:
+        raise Unexpected(f"unexpected cwd {workspace!r}: not the workspace of run {run[1]}")
+    if home != os.path.join(os.path.dirname(workspace), "home") or not os.path.isdir(home):
+        raise Unexpected(f"unexpected HOME {home!r}: not the private home of run {run[1]}")
+    strangers = sorted(os.environ.keys() - PASSED_ON - PRIVATE - SWITCHES[dialect] - KEYS[dialect])
+    if strangers:
+        raise Unexpected(f"unexpected environment variable {strangers[0]}")
+    return home
+
+
+def prompt() -> str:
+    """To the end of stdin: whoever leaves it open is left waiting, as by the real CLIs."""
+    data = sys.stdin.buffer.read()
+    if not data.strip():
+        raise Unexpected("unexpected end of stdin: there is no prompt")
+    return data.decode()
+
+
+def refuse(why: Unexpected) -> int:
+    """Noted where a test looks for it: in the run's home, else where we were started."""
+    home = os.path.join(os.path.dirname(os.getcwd()), "home")
+    folder = home if os.path.isdir(home) else os.getcwd()
+    with open(os.path.join(folder, UNEXPECTED), "a") as file:
+        file.write(f"{why}\n")
+    os.write(2, f"error: {why}\n".encode("utf-8", "backslashreplace"))
+    return WRONG_USE
