@@ -431,6 +431,47 @@ def test_files_are_written_inside_the_workspace_only(demo: Demo) -> None:
     assert demo.turn("../away/escape").error["code"] == "SCRIPT_INVALID"
 
 
+ABOUT = "{{file.name}}: {{file.lines}}, {{file.words}}, “{{file.first_line}}”"
+
+
+@pytest.mark.parametrize(
+    ("held", "said"),
+    [
+        (b"\n## The {{reply}} report\n\nAll is  well.\n", "4, 7, “The {{reply}} report”"),
+        (b"\xef\xbb\xbfOne line, C#", "1, 3, “One line, C#”"),
+        (b"\xff\xfe\r\n", "1, 1, “\ufffd\ufffd”"),
+        (b"", "0, 0, “”"),
+        (b"x" * 1000, f"1, 1, “{'x' * 200}”"),
+    ],
+    ids=["markdown", "with a byte order mark", "not UTF-8", "empty", "one long line"],
+)
+def test_a_file_is_read_and_told_about(demo: Demo, held: bytes, said: str) -> None:
+    (demo.workspace / "uploads").mkdir()
+    (demo.workspace / "uploads" / "report.md").write_bytes(held)
+    demo.job(
+        script([{"read_file": "{{input.document}}"}, {"say": ABOUT}]), input={"document": "uploads/report.md"}
+    )
+    assert demo.turn().messages == [f"report.md: {said}"]
+
+
+@pytest.mark.parametrize("path", ["report.md", "../secret", "link", "."])
+def test_a_file_is_read_inside_the_workspace_only(demo: Demo, path: str) -> None:
+    secret = demo.workspace.parent / "secret"
+    secret.write_text("hidden")
+    (demo.workspace / "link").symlink_to(secret)
+    demo.job(script([{"read_file": path}, {"say": ABOUT}]))
+    outcome = demo.turn()
+    assert (outcome.exit_code, outcome.error["code"], outcome.messages) == (64, "SCRIPT_INVALID", [])
+
+
+def test_a_file_is_known_in_the_turn_that_read_it(demo: Demo) -> None:
+    (demo.workspace / "report.md").write_text("Hello")
+    demo.job(script([{"read_file": "report.md"}, {"say": ABOUT}], [{"say": ABOUT}]))
+    first = demo.turn()
+    assert first.messages == ["report.md: 1, 1, “Hello”"]
+    assert "file.name" in demo.resume(first.session, "go on").error["message"]
+
+
 def test_half_a_surrogate_pair_survives_the_trip(demo: Demo) -> None:
     demo.job(script([{"say": "\ud83d!"}]))
     assert demo.turn().messages == ["\ud83d!"]

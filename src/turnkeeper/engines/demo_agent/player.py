@@ -64,6 +64,7 @@ class Turn:
         self.reply = session.begin(prompt)
         self.said: list[dict[str, str]] = []
         self.counted: dict[str, int] = {}  # what a `usage` step says instead of our estimate
+        self.file: dict[str, object] = {}  # about the file that a `read_file` step has read
         self.terminal = True
         self.linger = 0.0
 
@@ -102,6 +103,8 @@ class Turn:
                 return self.reply
             case "input" | "parameter" if key in self.job.values[group]:
                 return self.job.values[group][key]
+            case "file" if key in self.file:
+                return self.file[key]
             # The reply to question N is the prompt of the turn after it; what came first is not a reply.
             case "replies" if key.isdecimal() and 1 <= int(key) <= self.index:
                 return self.session.turns[int(key)]["reply"]

@@ -1,7 +1,7 @@
 """What a step may be, and what each well-behaved one does; `mishaps.py` has the others."""
 
 # pathlib would cost more than the rest of the start.
-# ruff: noqa: PTH103, PTH110, PTH120, PTH123
+# ruff: noqa: PTH103, PTH110, PTH119, PTH120, PTH123
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .player import Turn
 
 LOOK_EVERY_SEC = 0.005
+FIRST_LINE = 200  # characters of it; a file may be one long line
 ASK_KEYS = ("kind", "prompt", "options", "ui_hints", "context", "default_decision_policy", "requested_schema")
 
 
@@ -78,14 +79,31 @@ def result(turn: Turn, fields: dict[str, Any], done: bool = True, fenced: bool =
     turn.say(f"Here is the result.\n\n```json\n{text}\n```" if fenced else text)
 
 
+def read_file(turn: Turn, path: str) -> None:
+    path = _inside(turn, path)
+    lines = words = 0
+    first_line = ""
+    with open(path, encoding="utf-8-sig", errors="replace") as file:
+        for row in file:
+            lines += 1
+            words += len(row.split())
+            first_line = first_line or row.lstrip("# \t").strip()[:FIRST_LINE]
+    turn.file = {"name": os.path.basename(path), "lines": lines, "words": words, "first_line": first_line}
+
+
 def write_file(turn: Turn, file: dict[str, str]) -> None:
-    home = os.path.realpath(turn.cwd)
-    path = os.path.realpath(turn.path(file["path"]))
-    if os.path.commonpath((home, path)) != home:
-        raise invalid(f"write_file writes inside the workspace only, not to {path}")
+    path = _inside(turn, file["path"])
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w", encoding="utf-8", errors="backslashreplace") as out:
         out.write(turn.text(file["text"]))
+
+
+def _inside(turn: Turn, path: str) -> str:
+    home = os.path.realpath(turn.cwd)
+    found = os.path.realpath(turn.path(path))
+    if os.path.commonpath((home, found)) != home:
+        raise invalid(f"files are read and written inside the workspace only, and {found} is not")
+    return found
 
 
 def sleep(turn: Turn, seconds: float) -> None:
@@ -148,6 +166,7 @@ STEPS = {
     "usage": Step(usage, TOKENS),
     "ask": Step(ask, QUESTION),
     "result": Step(result, dict, done=bool, fenced=bool),
+    "read_file": Step(read_file, str),
     "write_file": Step(write_file, {"path": str, "text": str}),
     "sleep": Step(sleep, float),
     "wait_for": Step(wait_for, str),
