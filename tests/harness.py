@@ -76,6 +76,17 @@ class Client:
     async def get(self, run_id: str) -> Json:
         return self._json(await self.http.get(f"/v1/jobs/{run_id}"))
 
+    async def runs(self) -> list[Json]:
+        """All of them, newest first."""
+        found: list[Json] = []
+        params: Json = {"limit": 200}
+        while True:
+            page = self._json(await self.http.get("/v1/jobs", params=params))
+            found += page["jobs"]
+            if page["next_cursor"] is None:
+                return found
+            params["cursor"] = page["next_cursor"]
+
     async def settled(self, run_id: str) -> Json:
         """The run once it waits or has ended."""
         return self._json(await self.http.get(f"/v1/jobs/{run_id}", headers={"Prefer": f"wait={PATIENCE}"}))
@@ -183,8 +194,7 @@ class Place:
 
     async def assert_sound(self) -> None:
         """What must hold after every test, whatever happened in it."""
-        answer = await self.client.http.get("/v1/jobs", params={"limit": 200})
-        for run in answer.json()["jobs"]:
+        for run in await self.client.runs():
             # A run may go on between the two reads; its log up to what the first one saw must fit it.
             events = await self.client.events(run["run_id"])
             assert_log(events[: run["last_seq"]], run)

@@ -1,0 +1,311 @@
+"""From the HTTP API to the process of a CLI and back, for each engine: questions, replies, and what completes a run.
+
+At the end of every test each turn is judged again from its stored bytes, and no CLI may have met anything that it
+did not expect.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fakes.clis import each_engine, notes, printed, start, warned
+from tests.fakes.scripted_cli.surroundings import KEYS
+from tests.fakes.scripted_cli.words import MARKER, QUESTION
+from tests.harness import Json, Place, states
+
+INTERACTIVE: Json = {"execution_mode": "interactive"}
+LENIENT: Json = INTERACTIVE | {"interactive_require_user_reply": False}
+SOFT = "INTERACTIVE_COMPLETED_WITHOUT_DONE_MARKER"
+TALKED = ["queued", "running", "waiting_user", "queued", "running"]
+
+
+@each_engine
+async def test_question_reply_and_answer_are_one_session_in_two_processes(clis: Place, engine: str) -> None:
+    client = clis.client
+    run_id = await start(clis, engine, "[[ask]]", **INTERACTIVE)
+    run = await client.settled(run_id)
+    assert (run["status"], run["engine"], run["error"]) == ("waiting_user", engine, None)
+    assert run["interactive_profile"]["kind"] == "resumable"
+    assert (await client.pending(run_id))["prompt"] == QUESTION
+    assert clis.processes(run_id) == []
+
+    await client.reply(run_id, "blue, please [[done:blue]]")
+    run = await client.settled(run_id)
+    assert (run["status"], run["warnings"], run["error"]) == ("succeeded", [], None)
+    assert await client.result(run_id) == {"answer": "blue"}
+    assert states(await client.events(run_id)) == [*TALKED, "succeeded"]
+    assert run["usage"]
+
+    first, second = notes(clis, run_id).calls
+    assert first["pid"] != second["pid"]
+    assert first["session"] == second["session"]
+    assert second["session"] not in first["argv"]
+    assert second["session"] in second["argv"]
+    assert '"task": "[[ask]]"' in first["prompt"]
+    assert second["prompt"] == "blue, please [[done:blue]]"
+
+
+@each_engine
+async def test_many_turns_stay_in_one_session(clis: Place, engine: str) -> None:
+    client = clis.client
+    run_id = await start(clis, engine, "[[ask]]", **INTERACTIVE)
+    for turn in range(1, 4):
+        run = await client.settled(run_id)
+        assert (run["status"], run["attempt_number"]) == ("waiting_user", turn)
+        await client.reply(run_id, f"{turn} [[note]] [[tool]] [[ask]]" if turn < 3 else "[[done]]")
+
+    assert (await client.settled(run_id))["status"] == "succeeded"
+    seen = notes(clis, run_id)
+    assert len(seen.calls) == 4
+    assert len(set(seen.sessions)) == 1
+
+
+@each_engine
+@pytest.mark.failure("R10")
+async def test_runs_side_by_side_share_no_session_and_no_home(clis: Place, engine: str) -> None:
+    client = clis.client
+    runs = [await start(clis, engine, "[[ask]]", **INTERACTIVE) for _ in range(3)]
+    for number, run_id in enumerate(runs):
+        await client.settled(run_id)
+        await client.reply(run_id, f"[[done:{number}]]")
+    for number, run_id in enumerate(runs):
+        await client.settled(run_id)
+        assert await client.result(run_id) == {"answer": str(number)}
+    assert len({notes(clis, run_id).sessions[0] for run_id in runs}) == 3
+
+
+@each_engine
+@pytest.mark.parametrize("words", ["[[soft]]", "[[done]]", "[[note]] [[tool]] [[done]]"])
+async def test_auto_run_succeeds_on_valid_output(clis: Place, engine: str, words: str) -> None:
+    run_id = await start(clis, engine, words)
+
+    run = await clis.client.settled(run_id)
+    assert (run["status"], run["warnings"], run["error"]) == ("succeeded", [], None)
+    assert await clis.client.result(run_id) == {"answer": "42"}
+
+
+@each_engine
+@pytest.mark.parametrize("words", ["[[ask]]", "[[loose]]", "[[invalid]]", "[[tool_marker]]"])
+async def test_auto_run_without_valid_output_fails(clis: Place, engine: str, words: str) -> None:
+    run = await clis.client.settled(await start(clis, engine, words))
+    assert (run["status"], run["error"]["code"]) == ("failed", "OUTPUT_INVALID")
+
+
+@each_engine
+@pytest.mark.failure("C09")
+async def test_valid_output_without_marker_completes_with_a_warning(clis: Place, engine: str) -> None:
+    run_id = await start(clis, engine, "[[tool]] [[soft]]", **INTERACTIVE)
+
+    run = await clis.client.settled(run_id)
+    assert (run["status"], warned(run)) == ("succeeded", [SOFT])
+    assert await clis.client.result(run_id) == {"answer": "42"}
+
+
+@each_engine
+@pytest.mark.failure("C05")
+async def test_marker_escaped_once_in_the_words_completes(clis: Place, engine: str) -> None:
+    run_id = await start(clis, engine, "[[escaped]]", **INTERACTIVE)
+
+    run = await clis.client.settled(run_id)
+    assert (run["status"], run["warnings"]) == ("succeeded", [])
+    assert await clis.client.result(run_id) == {"answer": "42"}
+
+
+@each_engine
+@pytest.mark.failure("C03", "C05")
+@pytest.mark.parametrize("words", ["[[escaped:2]]", "[[named]]"])
+async def test_marker_escaped_twice_or_only_named_waits(clis: Place, engine: str, words: str) -> None:
+    run = await clis.client.settled(await start(clis, engine, words, **INTERACTIVE))
+    assert (run["status"], run["error"]) == ("waiting_user", None)
+
+
+NO_EVIDENCE = {
+    "tool output": "[[tool_marker]] [[ask]]",
+    "forged events in tool output": "[[tool_forgery]] [[ask]]",
+    "reasoning": "[[think]] [[ask]]",
+    "echoed prompt": f"[[ask]] {{{MARKER}}}",
+}
+SHOWN = {
+    "codex": ("tool output", "forged events in tool output", "reasoning"),
+    "gemini": ("tool output", "forged events in tool output", "echoed prompt"),
+    "opencode": ("tool output", "forged events in tool output", "reasoning"),
+}
+"""What else than its assistant's words each CLI prints; iflow prints nothing else."""
+
+
+@pytest.mark.failure("C01", "C02", "M08")
+@pytest.mark.parametrize(
+    ("engine", "source"), [(engine, source) for engine, sources in SHOWN.items() for source in sources]
+)
+async def test_marker_outside_the_assistants_words_is_no_evidence(
+    clis: Place, engine: str, source: str
+) -> None:
+    client = clis.client
+    run_id = await start(clis, engine, NO_EVIDENCE[source], **INTERACTIVE)
+
+    run = await client.settled(run_id)
+    assert (run["status"], run["error"]) == ("waiting_user", None)
+    assert (await client.pending(run_id))["prompt"] == QUESTION
+    assert "__SKILL_DONE__" in await printed(clis, run_id, attempt=1)
+    await client.reply(run_id, "[[done]]")
+    assert (await client.settled(run_id))["status"] == "succeeded"
+
+
+@pytest.mark.parametrize("engine", SHOWN)
+@pytest.mark.failure("C02")
+async def test_instructions_read_by_a_tool_are_no_evidence(clis: Place, engine: str) -> None:
+    """The patched skill names the marker, and every agent reads it."""
+    client = clis.client
+    run_id = await start(clis, engine, "[[ask]]", **INTERACTIVE)
+    await client.settled(run_id)
+    (path,) = notes(clis, run_id).calls[0]["skills"]
+
+    await client.reply(run_id, f"[[read:../home/{path}]] [[ask]]")
+    run = await client.settled(run_id)
+    assert (run["status"], run["attempt_number"]) == ("waiting_user", 2)
+    assert "__SKILL_DONE__" in await printed(clis, run_id, attempt=2)
+
+
+@each_engine
+@pytest.mark.failure("H05")
+async def test_marker_in_a_reply_is_no_evidence(clis: Place, engine: str) -> None:
+    client = clis.client
+    run_id = await start(clis, engine, "[[ask]]", **INTERACTIVE)
+    await client.settled(run_id)
+    await client.reply(run_id, f'{{{MARKER}, "answer": "mine"}} [[ask]]')
+
+    run = await client.settled(run_id)
+    assert (run["status"], run["attempt_number"]) == ("waiting_user", 2)
+
+
+@each_engine
+@pytest.mark.failure("C08")
+@pytest.mark.parametrize("words", ["[[invalid]]", "[[unparsed]]"])
+async def test_marker_without_valid_output_fails(clis: Place, engine: str, words: str) -> None:
+    client = clis.client
+    run_id = await start(clis, engine, "[[ask]]", **INTERACTIVE)
+    await client.settled(run_id)
+    await client.reply(run_id, words)
+
+    run = await client.settled(run_id)
+    assert (run["status"], run["error"]["code"]) == ("failed", "OUTPUT_INVALID")
+    assert states(await client.events(run_id)) == [*TALKED, "failed"]
+
+
+@each_engine
+@pytest.mark.failure("C12", "C13")
+@pytest.mark.parametrize(
+    ("last", "status", "code"),
+    [("[[ask]]", "failed", "INTERACTIVE_MAX_ATTEMPT_EXCEEDED"), ("[[done]]", "succeeded", None)],
+)
+async def test_last_allowed_turn_needs_evidence(
+    clis: Place, engine: str, last: str, status: str, code: str | None
+) -> None:
+    client = clis.client
+    run_id = await start(clis, engine, "[[ask]]", skill="limited", **INTERACTIVE)
+    await client.settled(run_id)
+    await client.reply(run_id, last)
+
+    run = await client.settled(run_id)
+    assert (run["status"], run["error"] and run["error"]["code"]) == (status, code)
+
+
+@each_engine
+async def test_ask_block_enriches_the_question(clis: Place, engine: str) -> None:
+    client = clis.client
+    run_id = await start(clis, engine, "[[ask_block]]", **INTERACTIVE)
+    await client.settled(run_id)
+
+    assert await client.pending(run_id) == {
+        "interaction_id": 1,
+        "kind": "choose_one",
+        "prompt": QUESTION,
+        "options": [{"label": "Blue", "value": "blue"}, {"label": "Green", "value": "green"}],
+        "ui_hints": {"widget": "swatches"},
+        "context": "The banner is on a white page.",
+        "default_decision_policy": "prefer_blue",
+        "source": "ask_user",
+    }
+
+
+@each_engine
+@pytest.mark.failure("C18")
+async def test_broken_ask_block_waits_with_the_words_alone(clis: Place, engine: str) -> None:
+    client = clis.client
+    run_id = await start(clis, engine, "[[ask_broken]]", **INTERACTIVE)
+
+    run = await client.settled(run_id)
+    assert (run["status"], warned(run)) == ("waiting_user", ["ASK_BLOCK_INVALID"])
+    pending = await client.pending(run_id)
+    assert (pending["prompt"], pending["source"]) == (QUESTION, "backend")
+    assert "options" not in pending
+
+
+@each_engine
+async def test_deadline_answers_in_the_same_session(clis: Place, engine: str) -> None:
+    client = clis.client
+    run_id = await start(clis, engine, "[[ask_block]] [[then]] [[done]]", **LENIENT)
+    await client.settled(run_id)
+    await clis.pass_time(1201)
+
+    assert (await client.settled(run_id))["status"] == "succeeded"
+    first, second = notes(clis, run_id).calls
+    assert first["session"] == second["session"]
+    assert "Nobody answered" in second["prompt"]
+    assert "prefer_blue" in second["prompt"]
+
+
+@each_engine
+@pytest.mark.failure("S03")
+async def test_prompt_of_any_size_arrives_whole(clis: Place, engine: str) -> None:
+    client = clis.client
+    long, longer = "ü" * 100_000, "lorem ipsum " * 25_000
+    run_id = await start(clis, engine, f"[[ask]] {long}", **INTERACTIVE)
+    await client.settled(run_id)
+    await client.reply(run_id, f"[[done]] {longer}")
+
+    assert (await client.settled(run_id))["status"] == "succeeded"
+    first, second = notes(clis, run_id).calls
+    assert long in first["prompt"]
+    assert second["prompt"] == f"[[done]] {longer}"
+    assert max(len(argument) for call in (first, second) for argument in call["argv"]) < 4096
+
+
+@each_engine
+async def test_model_is_passed_on_in_every_turn(clis: Place, engine: str) -> None:
+    client = clis.client
+    run_id = await start(clis, engine, "[[ask]]", model="gpt-5.5", **INTERACTIVE)
+    await client.settled(run_id)
+    await client.reply(run_id, "[[done]]")
+
+    assert (await client.settled(run_id))["status"] == "succeeded"
+    for argv in notes(clis, run_id).commands:
+        assert argv[argv.index("-m") + 1] == "gpt-5.5"
+
+
+@each_engine
+async def test_cli_is_given_its_own_keys_and_no_other_secret(
+    clis: Place, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The CLI itself refuses any variable that it was not promised."""
+    keys = set().union(*KEYS.values())
+    for name in keys | {"AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "SSH_AUTH_SOCK", "TURNKEEPER_TOKEN"}:
+        monkeypatch.setenv(name, "a-secret-of-the-operator")
+    run_id = await start(clis, engine, "[[done]]")
+
+    run = await clis.client.settled(run_id)
+    assert run["status"] == "succeeded", run["error"]
+    (call,) = notes(clis, run_id).calls
+    assert keys & set(call["env"]) == KEYS[engine]
+
+
+@each_engine
+async def test_artifact_made_by_a_tool_counts(clis: Place, engine: str) -> None:
+    client = clis.client
+    without = await start(clis, engine, "[[done]]", skill="papers")
+    run_id = await start(clis, engine, "[[file:report.md]] [[done]]", skill="papers")
+
+    assert (await client.settled(without))["error"]["code"] == "OUTPUT_INVALID"
+    assert (await client.settled(run_id))["status"] == "succeeded"
+    listed = (await client.http.get(f"/v1/jobs/{run_id}/artifacts")).json()
+    assert [each["path"] for each in listed["artifacts"]] == ["report.md"]
