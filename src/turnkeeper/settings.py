@@ -25,6 +25,8 @@ Seconds = Annotated[float, Field(gt=0, le=365 * 24 * 3600)]
 SECRET = ("token",)
 NOT_SETTINGS = frozenset({"CONFIG", "RUN", "URL"})
 """Names with our prefix that mean something else: this file's path, the mark of an engine, a client's server."""
+NESTED = frozenset({"ENGINES", "TIMEOUTS"})
+"""Settings that have settings below them, after two underscores."""
 
 _LIMITS = Timeouts()
 
@@ -95,6 +97,13 @@ class Settings(BaseSettings):
             if isinstance(value, str)
             else value
         )
+
+    @field_validator("data_dir", mode="before")
+    @classmethod
+    def _named(cls, value: Any) -> Any:
+        if value == "":
+            raise ValueError("an empty text would mean whatever folder the service is started in")
+        return value
 
     @field_validator("data_dir")
     @classmethod
@@ -181,6 +190,7 @@ def _refuse_unknown_names() -> None:
     """A misspelled variable would otherwise be a setting that silently does nothing."""
     known = sorted(name.upper() for name in Settings.model_fields)
     names = [name.removeprefix("TURNKEEPER_") for name in os.environ if name.startswith("TURNKEEPER_")]
-    unknown = sorted(name for name in names if name.split("__")[0] not in (*known, *NOT_SETTINGS))
+    whole = {*known, *NOT_SETTINGS}
+    unknown = sorted(name for name in names if name not in whole and name.split("__")[0] not in NESTED)
     if unknown:
         raise SettingsInvalid(f"there is no setting TURNKEEPER_{unknown[0]}; known are: {', '.join(known)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import os
 import secrets
@@ -100,6 +101,9 @@ async def open_house(settings: Settings, clock: Clock) -> House:
         raise SettingsInvalid(
             f"there is no engine {settings.default_engine!r}; there are: {', '.join(known)}"
         )
+    for folder in settings.skills_dir:
+        if not folder.is_dir():
+            log.warning("there is no folder of skills at %s; they are found as soon as there is one", folder)
     store = await SqliteStore.open(settings.data_dir)
     shelf = Shelf(settings.skill_folders)
     library = Library(settings.managed_skills, shelf)
@@ -136,16 +140,25 @@ def prepare_data_dir(data_dir: Path) -> None:
 def own_token(data_dir: Path) -> str:
     """Made at the first start and kept in a file that only the owner can read."""
     path = data_dir / "token"
+    try:
+        token = _kept_token(path)
+    except OSError as error:
+        raise SettingsInvalid(f"{path} cannot be used: {error.strerror}") from error
+    if len(token) < 16 or not token.isascii():
+        raise SettingsInvalid(f"{path} holds no usable token; delete it and start again to get a new one")
+    return token
+
+
+def _kept_token(path: Path) -> str:
     with contextlib.suppress(FileExistsError):
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(file, "w") as out:
             out.write(secrets.token_urlsafe(32) + "\n")
+    if not path.is_file():
+        return ""
     if stat.S_IMODE(path.stat().st_mode) & 0o077:
         raise SettingsInvalid(f"{path} can be read by others; run: chmod 600 {path}")
-    token = path.read_text(encoding="utf-8", errors="replace").strip() if path.is_file() else ""
-    if len(token) < 16 or not token.isascii():
-        raise SettingsInvalid(f"{path} holds no usable token; delete it and start again to get a new one")
-    return token
+    return path.read_text(encoding="utf-8", errors="replace").strip()
 
 
 def _listen(settings: Settings) -> socket.socket:
@@ -156,12 +169,17 @@ def _listen(settings: Settings) -> socket.socket:
     try:
         listener.bind((settings.host, settings.port))
         listener.listen(BACKLOG)
-    except OSError as error:
+    except (OSError, TypeError) as error:
         listener.close()
-        raise SettingsInvalid(
-            f"cannot listen on {settings.host}:{settings.port}: {error.strerror}; choose another --port"
-        ) from error
+        raise SettingsInvalid(f"cannot listen on {settings.host}:{settings.port}: {_why(error)}") from error
     return listener
+
+
+def _why(error: OSError | TypeError) -> str:
+    if isinstance(error, TypeError):  # so a socket calls a name that cannot be one
+        return "that is not the name of a host; choose another --host"
+    is_host = isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL
+    return f"{error.strerror}; choose another {'--host' if is_host else '--port'}"
 
 
 def _url(listener: socket.socket) -> str:

@@ -10,11 +10,12 @@ import shlex
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import httpx
@@ -32,9 +33,11 @@ def environment(home: Path, **more: str) -> dict[str, str]:
     return kept | {"HOME": str(home), "PYTHONWARNINGS": "error"} | more
 
 
-def turnkeeper(home: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+def turnkeeper(
+    home: Path, *arguments: str, by: Sequence[str] = (), **env: str
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "turnkeeper", *arguments],
+        [*by, sys.executable, "-m", "turnkeeper", *arguments],
         env=environment(home, **env),
         capture_output=True,
         text=True,
@@ -43,15 +46,28 @@ def turnkeeper(home: Path, *arguments: str, **env: str) -> subprocess.CompletedP
     )
 
 
-def refusal(home: Path, *arguments: str, **env: str) -> str:
+def refusal(home: Path, *arguments: str, port: str = "0", by: Sequence[str] = (), **env: str) -> str:
     """The one line that it says when it does not start."""
-    ended = turnkeeper(home, "serve", "--port", "0", *arguments, **env)
+    ended = turnkeeper(home, "serve", "--port", port, *arguments, by=by, **env)
     assert ended.returncode == 2, ended.stderr
     assert ended.stdout == ""
     assert "Traceback" not in ended.stderr
     (line,) = ended.stderr.splitlines()
     assert line.startswith("turnkeeper: ")
     return line.removeprefix("turnkeeper: ")
+
+
+@pytest.fixture
+def by_the_rules() -> Sequence[str]:
+    """In front of a command: root who must ask the permissions of a file, as everybody else does."""
+    if os.geteuid() != 0:
+        return ()
+    command = ("setpriv", "--bounding-set=-dac_override", "--inh-caps=-dac_override")
+    try:
+        subprocess.run([*command, "true"], capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("root can write everywhere, and setpriv is missing or may not change that")
+    return command
 
 
 @contextmanager
@@ -121,9 +137,24 @@ class TestRefusals:
         assert list(tmp_path.iterdir()) == [], "nothing was made"
 
     def test_wrong_option_is_named_like_the_setting(self, tmp_path: Path) -> None:
-        ended = turnkeeper(tmp_path, "serve", "--port", "70000")
-        assert ended.returncode == 2
-        assert ended.stderr.startswith("turnkeeper: TURNKEEPER_PORT = 70000: ")
+        assert refusal(tmp_path, port="70000").startswith("TURNKEEPER_PORT = 70000: ")
+
+    @pytest.mark.failure("V11")
+    @pytest.mark.parametrize(
+        ("name", "value", "words"),
+        [
+            ("ENGINES__NOBODY__LIMIT", "3", "engines.nobody: there is no such engine; there are: "),
+            ("ENGINES__NOBODY__COMMAND", "nobody", "engines.nobody: there is no such engine; there are: "),
+            ("ENGINES__DEMO__COMMAND", "python3", "engines.demo.command: the demo engine is built in"),
+            ("DEFAULT_ENGINE", "nobody", "there is no engine 'nobody'; there are: "),
+        ],
+    )
+    def test_engine_that_there_is_not(self, tmp_path: Path, name: str, value: str, words: str) -> None:
+        data_dir = str(tmp_path / "data")
+        line = refusal(tmp_path, "--data-dir", data_dir, **{f"TURNKEEPER_{name}": value})
+        assert line.startswith(words)
+        if "there are" in words:
+            assert line.endswith("demo")
 
     def test_token_is_never_shown(self, tmp_path: Path) -> None:
         line = refusal(tmp_path, TURNKEEPER_TOKEN="too short")
@@ -133,12 +164,19 @@ class TestRefusals:
     def test_port_in_use(self, tmp_path: Path) -> None:
         with socket.create_server(("127.0.0.1", 0)) as other:
             port = str(other.getsockname()[1])
-            line = refusal(tmp_path, "--port", port, "--data-dir", str(tmp_path / "data"))
+            line = refusal(tmp_path, "--data-dir", str(tmp_path / "data"), port=port)
         assert line == f"cannot listen on 127.0.0.1:{port}: Address already in use; choose another --port"
 
-    def test_address_that_is_not_ours(self, tmp_path: Path) -> None:
-        line = refusal(tmp_path, "--host", "203.0.113.5", "--data-dir", str(tmp_path / "data"))
-        assert line.startswith("cannot listen on 203.0.113.5:0: ")
+    @pytest.mark.failure("V11")
+    @pytest.mark.parametrize(
+        "host",
+        ["203.0.113.5", "no-such-host.invalid", "a..b", "ü" * 70],
+        ids=lambda host: host[:9],
+    )
+    def test_address_that_is_not_ours(self, tmp_path: Path, host: str) -> None:
+        line = refusal(tmp_path, "--host", host, "--data-dir", str(tmp_path / "data"))
+        assert line.startswith(f"cannot listen on {host}:0: ")
+        assert line.endswith("; choose another --host")
 
     @pytest.mark.failure("V04")
     def test_file_in_place_of_the_data_directory(self, tmp_path: Path) -> None:
@@ -149,11 +187,65 @@ class TestRefusals:
         assert (tmp_path / "data").read_text() == "precious"
 
     @pytest.mark.failure("V04")
-    @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only for root")
-    def test_data_directory_that_cannot_be_written(self, tmp_path: Path) -> None:
+    def test_data_directory_that_cannot_be_written(self, tmp_path: Path, by_the_rules: Sequence[str]) -> None:
         (tmp_path / "data").mkdir(mode=0o500)
-        line = refusal(tmp_path, "--data-dir", str(tmp_path / "data"))
+        line = refusal(tmp_path, "--data-dir", str(tmp_path / "data"), by=by_the_rules)
         assert line == f"the data directory {tmp_path / 'data'} is not writable"
+
+    @pytest.mark.failure("V04")
+    @pytest.mark.parametrize("data_dir", ["/proc", "/proc/turnkeeper", "/dev/null/data"])
+    def test_data_directory_where_nobody_can_write(self, tmp_path: Path, data_dir: str) -> None:
+        """Not even root, who is told that it may."""
+        line = refusal(tmp_path, "--data-dir", data_dir)
+        assert line.startswith((f"the data directory {data_dir} ", f"{data_dir}/token cannot be used: "))
+
+    @pytest.mark.failure("V04")
+    @pytest.mark.parametrize(
+        ("name", "words"),
+        [
+            ("turnkeeper.db", "the database {path} cannot be opened: "),
+            ("lock", "the data directory {folder} cannot be used: Is a directory"),
+            ("token", "{path} holds no usable token; "),
+        ],
+    )
+    def test_folder_in_place_of_a_file(self, tmp_path: Path, name: str, words: str) -> None:
+        path = tmp_path / "data" / name
+        path.mkdir(parents=True)
+        line = refusal(tmp_path, "--data-dir", str(tmp_path / "data"))
+        assert line.startswith(words.format(path=path, folder=path.parent))
+
+    def test_token_that_is_a_link_to_nowhere(self, tmp_path: Path) -> None:
+        path = tmp_path / "data" / "token"
+        path.parent.mkdir()
+        path.symlink_to("/nowhere/token")
+        line = refusal(tmp_path, "--data-dir", str(tmp_path / "data"))
+        assert line.startswith(f"{path} holds no usable token; ")
+
+    def test_database_that_is_none(self, tmp_path: Path) -> None:
+        path = tmp_path / "data" / "turnkeeper.db"
+        path.parent.mkdir()
+        path.write_bytes(b"precious words, and no database" * 1000)
+        line = refusal(tmp_path, "--data-dir", str(tmp_path / "data"))
+        assert line == f"the database {path} cannot be opened: file is not a database"
+        assert path.read_bytes() == b"precious words, and no database" * 1000
+
+    def test_database_of_something_else(self, tmp_path: Path) -> None:
+        path = tmp_path / "data" / "turnkeeper.db"
+        path.parent.mkdir()
+        with closing(sqlite3.connect(path)) as other, other:
+            other.execute("CREATE TABLE runs (distance INT)")
+        line = refusal(tmp_path, "--data-dir", str(tmp_path / "data"))
+        assert line == f"the database {path} cannot be opened: table runs already exists"
+
+    @pytest.mark.failure("V10")
+    def test_database_of_a_newer_version(self, tmp_path: Path) -> None:
+        data_dir = tmp_path / "data"
+        with served(tmp_path, "--data-dir", str(data_dir)):
+            pass
+        with closing(sqlite3.connect(data_dir / "turnkeeper.db")) as newer, newer:
+            newer.execute("PRAGMA user_version = 999")
+        line = refusal(tmp_path, "--data-dir", str(data_dir))
+        assert line.startswith("the database has schema 999, this Turnkeeper knows ")
 
     def test_token_file_that_others_can_read(self, tmp_path: Path) -> None:
         (tmp_path / "data").mkdir()
@@ -205,6 +297,14 @@ class TestConfigFile:
     def test_folder_in_place_of_the_file(self, tmp_path: Path) -> None:
         assert "cannot be read as TOML" in refusal(tmp_path, TURNKEEPER_CONFIG=str(tmp_path))
 
+    @pytest.mark.failure("V11")
+    def test_unknown_engine(self, tmp_path: Path) -> None:
+        path = tmp_path / "turnkeeper.toml"
+        path.write_text("[engines.nobody]\nlimit = 3\n")
+        data_dir = str(tmp_path / "data")
+        line = refusal(tmp_path, "--data-dir", data_dir, TURNKEEPER_CONFIG=str(path))
+        assert line.startswith("engines.nobody: there is no such engine; there are: ")
+
     def test_options_beat_the_environment_and_that_the_file(self, tmp_path: Path) -> None:
         path = tmp_path / "turnkeeper.toml"
         path.write_text(
@@ -254,6 +354,24 @@ def curl(said: str, **env: str) -> httpx.Response:
     if "-d" in words:
         return httpx.post(words[2], content=words[words.index("-d") + 1], headers=headers, trust_env=False)
     return httpx.get(words[2], headers=headers, trust_env=False)
+
+
+def test_folder_of_skills_may_come_later(tmp_path: Path) -> None:
+    """It is looked at with every call, so a missing one is worth a word and no more."""
+    folders = [tmp_path / "missing", tmp_path / "file"]
+    folders[1].touch()
+    options = [word for folder in folders for word in ("--skills-dir", str(folder))]
+    with served(tmp_path, "--data-dir", str(tmp_path / "data"), *options) as (said, _):
+        address, token = told(said)
+        assert httpx.get(f"{address}/v1/skills", headers=token, trust_env=False).json() == {"skills": []}
+        (folders[0] / "late").mkdir(parents=True)
+        (folders[0] / "late" / "SKILL.md").write_text("Say hello.")
+        (skill,) = httpx.get(f"{address}/v1/skills", headers=token, trust_env=False).json()["skills"]
+        assert skill["id"] == "late"
+    warnings = [line for line in (tmp_path / "stderr").read_text().splitlines() if " WARNING " in line]
+    assert len(warnings) == 2
+    for warning, folder in zip(warnings, folders, strict=True):
+        assert f"there is no folder of skills at {folder}; " in warning
 
 
 class TestBanner:

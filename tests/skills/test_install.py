@@ -483,7 +483,7 @@ def test_who_asks_while_it_is_replaced_gets_one_or_the_other(library: Library, s
     is_over = threading.Event()
 
     def ask() -> list[str]:
-        versions = []
+        versions: list[str] = []
         while not is_over.is_set() or not versions:
             versions.append(shelf.get("it").version)
             assert [skill.id for skill, _ in shelf.all() if skill] == ["it"]

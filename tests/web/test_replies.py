@@ -33,8 +33,6 @@ async def asking(client: Client) -> str:
         (["a", None, {"b": 1.5}], '["a",null,{"b":1.5}]'),
         (42, "42"),
         (True, "true"),
-        ("", ""),
-        (" \n\t ", " \n\t "),
         ("zwei\nZeilen – ü \u2028 🐝 \u202e", "zwei\nZeilen – ü \u2028 🐝 \u202e"),
         ("{{reply}} {{input.x}} $(reboot) `id` --help", "{{reply}} {{input.x}} $(reboot) `id` --help"),
         ("x" * 1024 * 1024, "x" * 1024 * 1024),

@@ -215,8 +215,6 @@ CUT_OFF = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n
         pytest.param("multipart/form-data; boundary=b", CUT_OFF, id="cut off"),
     ],
 )
-# Starlette leaves it to the garbage collector to close the file of a part that never ended.
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
 async def test_other_bodies_are_refused_in_words(client: Client, kind: str, body: bytes) -> None:
     answer = await client.http.post("/v1/skills", content=body, headers={"Content-Type": kind})
     assert_problem(answer, 400, Code.INVALID_REQUEST)

@@ -155,6 +155,23 @@ class TestRefused:
         await assert_untouched(place, run_id)
         await client.cancel(run_id)
 
+    @pytest.mark.parametrize(
+        "end", [b"", b"\r\n--x", b"\r\n--x\r\n", b"\r\n--x\r\nContent-Disposition: form-data"]
+    )
+    async def test_a_body_that_breaks_off(self, place: Place, client: Client, end: bytes) -> None:
+        """Even between two files: what did not come must not be taken for what is not there."""
+        run_id = await held(client)
+        head = b'--x\r\nContent-Disposition: form-data; name="document"; filename="d.txt"\r\n\r\n'
+        for size in (5, 2_000_000):
+            answer = await client.http.post(
+                f"/v1/jobs/{run_id}/upload",
+                content=head + b"x" * size + end,
+                headers={"Content-Type": "multipart/form-data; boundary=x"},
+            )
+            assert_problem(answer, 400, Code.INVALID_REQUEST)
+        await assert_untouched(place, run_id)
+        await client.cancel(run_id)
+
     async def test_only_a_run_that_waits_for_files_takes_any(self, client: Client) -> None:
         ready = await client.create("answer")
         assert_problem(await post(client, "nobody", file=("z", PAPER)), 404, Code.RUN_NOT_FOUND)

@@ -13,7 +13,7 @@ from fastapi import APIRouter, Query
 from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.responses import Response, StreamingResponse
 
-from turnkeeper.core.errors import FileNotAvailable, ResultNotAvailable, RunNotEnded
+from turnkeeper.core.errors import FileNotAvailable, ResultNotAvailable, RunNotEnded, StorageUnavailable
 from turnkeeper.core.fcmp import instant
 from turnkeeper.core.run import Attempt, Run
 from turnkeeper.skills import artifacts
@@ -88,7 +88,10 @@ async def get_bundle(run_id: RunId, house: HouseOf) -> Response:
         raise RunNotEnded(
             f"the run is {run.state.value}; its bundle is there when it has ended", state=run.state.value
         )
-    file = await asyncio.to_thread(_bundle, run, house.stage.folder(run.id))
+    try:
+        file = await asyncio.to_thread(_bundle, run, house.stage.folder(run.id))
+    except OSError as error:
+        raise StorageUnavailable(f"the bundle cannot be written: {error.strerror}") from error
     size = os.fstat(file.fileno()).st_size
     headers = {
         "Content-Disposition": f'attachment; filename="{run.id}.zip"',

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 from fastapi import APIRouter, Request
-from starlette.datastructures import UploadFile
+from starlette.datastructures import FormData, Headers, UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
 
-from turnkeeper.core.errors import InvalidRequest
+from turnkeeper.core.errors import InvalidRequest, StorageUnavailable
 from turnkeeper.skills.uploads import Part
 from turnkeeper.web import schemas, views
 from turnkeeper.web.parts import HouseOf, RunId
@@ -59,14 +60,41 @@ async def parts_of(request: Request) -> AsyncIterator[list[Part]]:
     """Every part of the body; large ones are on disk, and gone when this is left."""
     if not request.headers.get("content-type", "").lower().startswith(MULTIPART):
         raise InvalidRequest(f"send the file as {MULTIPART}, as `curl -F file=@files.zip` does")
-    async with request.form(max_files=MAX_PARTS, max_fields=MAX_PARTS) as form:
-        texts = [name for name, value in form.multi_items() if not isinstance(value, UploadFile)]
-        if texts:
-            raise InvalidRequest(
-                f"the part {texts[0]!r} is a text and not a file (with curl: -F '{texts[0]}=@…')"
-            )
-        yield [
-            Part(name, value.filename or "", value.file)
-            for name, value in form.multi_items()
-            if isinstance(value, UploadFile)
-        ]
+    form = await _form(request)
+    try:
+        yield [_part(name, value) for name, value in form.multi_items()]
+    finally:
+        await form.close()
+
+
+async def _form(request: Request) -> FormData:
+    async with aclosing(request.stream()) as stream:
+        try:
+            return await _WholeForm(request.headers, stream).parse()
+        except MultiPartException as error:
+            raise InvalidRequest(f"the body cannot be read: {error.message}") from None
+        except OSError as error:
+            raise StorageUnavailable(f"the upload cannot be stored: {error.strerror}") from error
+
+
+def _part(name: str, value: UploadFile | str) -> Part:
+    if isinstance(value, str):
+        raise InvalidRequest(f"the part {name!r} is a text and not a file (with curl: -F '{name}=@…')")
+    return Part(name, value.filename or "", value.file)
+
+
+class _WholeForm(MultiPartParser):
+    """Starlette takes what came before a body breaks off; files that are missing must not go unnoticed."""
+
+    def __init__(self, headers: Headers, stream: AsyncGenerator[bytes, None]) -> None:
+        super().__init__(headers, self._checked(stream), max_files=MAX_PARTS, max_fields=MAX_PARTS)
+        self._is_whole = False
+
+    def on_end(self) -> None:
+        self._is_whole = True
+
+    async def _checked(self, stream: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+        async for chunk in stream:
+            yield chunk
+        if not self._is_whole:
+            raise MultiPartException("it breaks off before its last line")

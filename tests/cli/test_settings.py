@@ -1,0 +1,64 @@
+"""What is said of a wrong setting, in one line: without the price of a process for each."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from turnkeeper.core.errors import SettingsInvalid
+from turnkeeper.settings import load_settings
+
+
+@pytest.fixture(autouse=True)
+def nothing_of_the_person(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in [name for name in os.environ if name.startswith(("TURNKEEPER_", "XDG_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
+def refused() -> str:
+    with pytest.raises(SettingsInvalid) as error:
+        load_settings()
+    assert "\n" not in error.value.message
+    return error.value.message
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("DATA_DIR", "", "TURNKEEPER_DATA_DIR = '': "),
+        ("PORT", "nine", "TURNKEEPER_PORT = 'nine': "),
+        ("PORT", "65536", "TURNKEEPER_PORT = '65536': "),
+        ("PORT", "-1", "TURNKEEPER_PORT = '-1': "),
+        ("MAX_UPLOAD_MB", "0", "TURNKEEPER_MAX_UPLOAD_MB = '0': "),
+        ("UPLOAD_TIMEOUT_SEC", "-5", "TURNKEEPER_UPLOAD_TIMEOUT_SEC = '-5': "),
+        ("STICKY_SLOTS", "1.5", "TURNKEEPER_STICKY_SLOTS = '1.5': "),
+        ("SLOTS", "two\nlines", r"TURNKEEPER_SLOTS = 'two\nlines': "),
+        ("ENGINES__DEMO__SPEED", "fast", "TURNKEEPER_ENGINES__DEMO__SPEED = 'fast': "),
+        ("ENGINES__CODEX__COMMAND", "'codex", "TURNKEEPER_ENGINES__CODEX__COMMAND = "),
+        ("SLOT", "5", "there is no setting TURNKEEPER_SLOT; known are: "),
+        ("SLOTS__LIMIT", "5", "there is no setting TURNKEEPER_SLOTS__LIMIT; known are: "),
+    ],
+)
+def test_wrong_variable(monkeypatch: pytest.MonkeyPatch, name: str, value: str, words: str) -> None:
+    monkeypatch.setenv(f"TURNKEEPER_{name}", value)
+    assert refused().startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"\xff\xfe", "{path} cannot be read as TOML: "),
+        (b"slots = 1\nslots = 2\n", "{path} cannot be read as TOML: "),
+        (b"engines = 5\n", "TURNKEEPER_ENGINES = 5: "),
+        (b"[engines.codex]\ncommand = 5\n", "TURNKEEPER_ENGINES__CODEX__COMMAND = 5: "),
+        (b"token = 'a secret'\n", "TURNKEEPER_TOKEN = (not shown): "),
+    ],
+)
+def test_wrong_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: bytes, words: str) -> None:
+    path = tmp_path / "turnkeeper.toml"
+    path.write_bytes(text)
+    monkeypatch.setenv("TURNKEEPER_CONFIG", str(path))
+    assert refused().startswith(words.format(path=path))
