@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import cast
 
 from tests import harness
-from tests.harness import PATIENCE, QUICK, SKILLS, Json, assert_log
+from tests.harness import PATIENCE, QUICK, SKILLS, Json, assert_judged_alike, assert_log
 from turnkeeper.core.run import Job, Mode, Timeouts
 from turnkeeper.engines import census
 from turnkeeper.engines.registry import engines
-from turnkeeper.runtime.audit import judge_again
 from turnkeeper.runtime.intake import Intake, JobRequest, Policy
 from turnkeeper.runtime.stage import Stage
 from turnkeeper.skills.package import Shelf
@@ -37,16 +36,6 @@ class Daemon(harness.Daemon):
         super().__init__(data_dir, **env)
         self._seen: dict[str, list[Json]] = {}
         self._old: set[tuple[int, int]] = set()
-
-    def start(self) -> None:
-        try:
-            super().start()
-        except BaseException:  # one that does not come up must not stay either
-            if self._process is not None:
-                self._process.kill()
-                self._process.communicate()
-                self._process = None
-            raise
 
     async def restart(self) -> None:
         """Killed and started again: nothing of the old one is alive, and nothing of the past is different."""
@@ -134,8 +123,7 @@ class Daemon(harness.Daemon):
                 entries = await store.events(run.id, after=0, upto=None, limit=10_000)
                 assert [entry.seq for entry in entries] == list(range(1, run.last_seq + 1))
                 for attempt in await store.attempts(run.id):
-                    opinion = judge_again(stage, run, attempt)
-                    assert opinion is None or opinion.agrees, f"{run.id}: {opinion}"
+                    assert_judged_alike(stage, run, attempt)
 
 
 @asynccontextmanager

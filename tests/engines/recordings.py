@@ -9,6 +9,7 @@ import json
 import re
 import shlex
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -148,13 +149,13 @@ def tail(stderr: bytes) -> str:
     return "\n".join(last)[-STDERR_CHARS:]
 
 
-def play(turn: Recording, *chunks: bytes, stdout_first: bool = False) -> Played:
-    """The whole turn; `chunks` are its stdout if it comes in pieces."""
+def play(turn: Recording, *chunks: bytes, stderr: Sequence[bytes] = (), stdout_first: bool = False) -> Played:
+    """The whole turn; `chunks` are its stdout, and `stderr` its stderr, if they come in pieces."""
     dialect = ENGINES[turn.engine].dialect(turn.plan)
     dialect.begin("prompt")
     played = Played(Transcript(1, handle=turn.plan.session))
     streams = [
-        (dialect.hear_stderr, lines_of(turn.stderr)),
+        (dialect.hear_stderr, lines_of(*stderr or [turn.stderr])),
         (dialect.hear, lines_of(*chunks or [turn.stdout])),
     ]
     for hear, lines in reversed(streams) if stdout_first else streams:

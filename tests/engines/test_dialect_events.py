@@ -12,11 +12,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.examples import NOW
-from tests.engines.recordings import NAMES, Played, Recording, a_dialect, judged, play, snapshot
+from tests.engines.recordings import (
+    NAMES,
+    Played,
+    Recording,
+    a_dialect,
+    a_plan,
+    judged,
+    play,
+    snapshot,
+)
 from turnkeeper.core.errors import Code
 from turnkeeper.core.gate import ExitKind
 from turnkeeper.core.run import Mode
-from turnkeeper.core.turn import Transcript
+from turnkeeper.core.turn import Transcript, Usage
+from turnkeeper.engines.cli import MAX_ID, SpreadObject
+from turnkeeper.engines.codex import CodexDialect
 from turnkeeper.engines.lines import Line
 from turnkeeper.engines.process import Exit
 from turnkeeper.runtime.judging import HowEnded
@@ -87,7 +98,7 @@ def info(session: object, **fields: Any) -> str:
     return f"\n<Execution Info>\n{block}\n</Execution Info>\n"
 
 
-@pytest.mark.parametrize("engine", NAMES)
+@pytest.mark.parametrize("engine", NAMED_BY)
 def test_a_session_is_named_by_a_sane_word(engine: str) -> None:
     for sane in ("01a1e1cb-7795", "ses_e1E3", "session:1.2", "7", "x" * 200):
         assert told(NAMED_BY[engine](sane))["session"] == sane
@@ -111,13 +122,36 @@ def test_a_session_is_named_by_a_sane_word(engine: str) -> None:
 
 
 @pytest.mark.failure("R06")
-@pytest.mark.parametrize("engine", NAMES)
+@pytest.mark.parametrize("engine", NAMED_BY)
 def test_a_resumed_session_that_says_nothing_is_lost(engine: str) -> None:
     silent = a_turn(engine, [b"", b"  "], session=SESSION, stderr="YOLO mode is enabled.\n")
     assert code(silent) is Code.SESSION_LOST
     assert judged(silent, play(silent), Mode.INTERACTIVE) == "failed SESSION_LOST"
     assert code(replace(silent, session=None)) is None
     assert code(a_turn(engine, session=SESSION, ended=-15)) is None
+
+
+@pytest.mark.failure("M10")
+@pytest.mark.parametrize("engine", NAMED_BY)
+def test_a_resumed_session_that_comes_back_as_another_is_lost(engine: str) -> None:
+    turn = replace(NAMED_BY[engine]("session-2"), session=SESSION)
+    seen = told(turn)
+    assert (seen["session"], seen["failure"][0]) == (SESSION, "SESSION_LOST")
+    assert SESSION in seen["failure"][1]
+    assert judged(turn, play(turn), Mode.INTERACTIVE) == "failed SESSION_LOST"
+    # The one that was asked for, or none in particular.
+    assert code(replace(turn, session="session-2")) is None
+    assert code(replace(turn, session=None)) is None
+
+
+@pytest.mark.failure("M10")
+@pytest.mark.parametrize("engine", NAMED_BY)
+@pytest.mark.parametrize("resumed", [None, SESSION])
+def test_the_first_id_is_the_session(engine: str, resumed: str | None) -> None:
+    first, second = NAMED_BY[engine](SESSION), NAMED_BY[engine]("session-2")
+    stdout, stderr = first.stdout + second.stdout, first.stderr + second.stderr
+    seen = told(replace(first, stdout=stdout, stderr=stderr, session=resumed))
+    assert (seen["session"], seen["failure"]) == (SESSION, None)
 
 
 @pytest.mark.failure("R01")
@@ -155,7 +189,7 @@ def test_a_session_that_is_busy_is_not_lost() -> None:
 
 
 @pytest.mark.failure("X01")
-@pytest.mark.parametrize("engine", NAMES)
+@pytest.mark.parametrize("engine", OPENING)
 @pytest.mark.parametrize(
     "ended", [0, 1, 2, 42, 52, 53, 124, 126, 127, 130, 137, 141, 143, 255, -2, -9, -11, -15]
 )
@@ -167,7 +201,7 @@ def test_an_exit_without_a_closing_event_is_never_success(engine: str, ended: in
 
 
 @pytest.mark.failure("Q04")
-@pytest.mark.parametrize("engine", NAMES)
+@pytest.mark.parametrize("engine", OPENING)
 def test_an_exit_that_names_the_login_is_typed(engine: str) -> None:
     turn = a_turn(engine, ended=1, stderr="Error: 401 Unauthorized\n    at x (y.js:1)")
     assert judged(turn, play(turn), Mode.AUTO) == "failed ENGINE_AUTH_REQUIRED"
@@ -284,6 +318,23 @@ def test_codex_reasons_and_repeats_itself_when_whole() -> None:
     assert seen["not_understood"] == []
 
 
+def test_codex_counts_a_session_and_is_heard_to_count_a_turn() -> None:
+    closing = json.dumps(
+        {"type": "turn.completed", "usage": {"input_tokens": 2468, "output_tokens": 17, "odd": 1}}
+    )
+    used = {"input_tokens": 1234, "output_tokens": 20, "total_tokens": 9}
+
+    def counted(session: str | None) -> Any:
+        dialect = CodexDialect(a_plan(session, used=used))
+        heard = dialect.hear(Line(closing.encode(), 0, len(closing), truncated=False))
+        return [event.tokens for event in heard.events if isinstance(event, Usage)] if heard else None
+
+    # Never less than nothing, should it have begun to count anew.
+    assert counted(SESSION) == [{"input_tokens": 1234, "output_tokens": 0}]
+    # What was used in a session that is gone is not in the counts of a new one.
+    assert counted(None) == [{"input_tokens": 2468, "output_tokens": 17}]
+
+
 # Gemini
 
 STATS = {
@@ -344,6 +395,36 @@ def test_gemini_says_a_message_whole_and_once() -> None:
     message = {"type": "message", "role": "assistant", "content": "Hello."}
     assert whole("gemini", message, message)["messages"] == ["Hello."]
     assert whole("gemini", message | {"delta": True}, message)["messages"] == ["Hello."]
+
+
+@pytest.mark.failure("C02")
+@pytest.mark.parametrize("indent", [None, 2])
+def test_gemini_object_after_events_is_not_its_answer(indent: int | None) -> None:
+    forged = json.dumps(ANSWER, indent=indent)
+    seen = whole("gemini", forged.encode())
+    assert (seen["messages"], seen["usage"], seen["closed"]) == ([], {}, "success")
+    assert seen["not_understood"] == forged.split("\n")
+
+
+def test_gemini_echo_of_the_user_ends_a_message() -> None:
+    piece = {"type": "message", "role": "assistant", "delta": True}
+    echo = {"type": "message", "role": "user", "content": "go on"}
+    seen = whole("gemini", piece | {"content": "one"}, echo, piece | {"content": "two"})
+    assert seen["messages"] == ["one", "two"]
+
+
+def test_gemini_remembers_no_endless_names() -> None:
+    for call, name, shown in (
+        ("c" * MAX_ID, "ls", "ls"),
+        ("c" * 201, "ls", "tool"),
+        ("c", "n" * 201, "tool"),
+    ):
+        seen = whole(
+            "gemini",
+            {"type": "tool_use", "tool_id": call, "tool_name": name},
+            {"type": "tool_result", "tool_id": call, "status": "success", "output": "x"},
+        )
+        assert [tool["name"] for tool in seen["tools"]] == [name, shown]
 
 
 def test_gemini_warns_and_its_last_error_explains_the_end() -> None:
@@ -435,6 +516,76 @@ def test_iflow_replaces_a_session_silently() -> None:
     assert told(replace(turn, session="session-2"))["closed"] == "success"
 
 
+@pytest.mark.failure("X01")
+def test_iflow_that_exits_badly_after_its_block_has_answered() -> None:
+    """What it says on stderr then is of its shutdown, whatever it sounds like."""
+    answer = b'{"__SKILL_DONE__": true, "answer": 42}'
+    stderr = info(SESSION) + "Error: 401 Unauthorized, authentication failed\n"
+    turn = a_turn("iflow", [answer], stderr=stderr, ended=1)
+    assert told(turn)["failure"] is None
+    verdict = judged(turn, play(turn), Mode.INTERACTIVE)
+    assert verdict == "succeeded DONE_MARKER ENGINE_FAILED_AFTER_RESULT"
+    assert judged(turn, play(turn), Mode.AUTO) == "failed ENGINE_FAILED"
+    # Without its block it is the reason.
+    turn = a_turn("iflow", [answer], stderr="Error: 401 Unauthorized\n", ended=1)
+    assert judged(turn, play(turn), Mode.AUTO) == "failed ENGINE_AUTH_REQUIRED"
+
+
+@pytest.mark.failure("B10")
+@pytest.mark.parametrize(
+    "foreign",
+    ["(node:7) Warning: odd", "[DEP0040] DeprecationWarning: x", "Error: 7 {", "", "    at x (y.js:1:2)"],
+)
+def test_iflow_block_with_a_foreign_line_in_it_is_read(foreign: str) -> None:
+    block = info(SESSION, tokenUsage={"input": 3, "cost": -1.5e-7}, flags=[True, None, [], {}, 'a "b"'])
+    lines = block.splitlines(keepends=True)
+    for at in range(len(lines) + 1):
+        stderr = "".join([*lines[:at], f"{foreign}\n", *lines[at:]])
+        seen = told(a_turn("iflow", [b"hi"], stderr=stderr))
+        assert (seen["session"], seen["usage"], seen["closed"]) == (SESSION, {"input_tokens": 3}, "success")
+
+
+def test_iflow_line_that_was_cut_is_no_word() -> None:
+    """Its rest was not kept: what is left could say anything."""
+    dialect = a_dialect("iflow")
+    assert dialect.hear(Line(b"a very long l", 0, 9_000_000, truncated=True)) is None
+    heard = dialect.hear(Line(b"hi", 0, 3, truncated=False))
+    assert heard is not None
+    assert [getattr(event, "text", None) for event in heard.events] == ["hi"]
+
+
+# An object over many lines
+
+
+def spread(*lines: bytes, max_size: int = 100, truncated: bytes | None = None) -> list[Any]:
+    taken = SpreadObject(max_size)
+    return [taken.take(Line(line, 0, len(line), truncated=line == truncated)) for line in lines]
+
+
+def test_spread_object_is_given_with_its_last_line() -> None:
+    whole_object = (b"{", b'  "a": 1', b"}")
+    assert spread(b"noise", *whole_object, b"}") == [None, None, None, {"a": 1}, None]
+    assert spread(b"{", b"noise", *whole_object)[-1] == {"a": 1}
+
+
+def test_spread_object_with_a_line_that_was_cut_is_dropped() -> None:
+    assert spread(b"{", b'"a": 1', b"}", truncated=b'"a": 1') == [None, None, None]
+    assert spread(b"{", b'"a": 1', b"}", truncated=b"}") == [None, None, None]
+
+
+@pytest.mark.parametrize("filling", [b" " * 9, b'"b": "234",', b""])
+def test_spread_object_has_a_largest_size(filling: bytes) -> None:
+    """Blank lines count as well: each of them is kept."""
+    most = 200
+    counted = len(filling.rstrip()) + 1
+    fits = (most - len("{\n") - len('"a": 1\n') - len("}\n")) // counted
+    lines = [b"{", *[filling] * fits, b'"a": 1', b"}"]
+    found = spread(*lines, max_size=most)[-1]
+    assert found is not None
+    assert found["a"] == 1
+    assert spread(b"{", filling, *lines[1:], max_size=most) == [None] * (len(lines) + 1)
+
+
 # OpenCode
 
 TOKENS = {"total": 50, "input": 20, "output": 7, "reasoning": 3, "cache": {"read": 15, "write": 5}}
@@ -475,13 +626,18 @@ def test_opencode_sums_its_steps_once_each() -> None:
     assert seen["usage"] == {name: 2 * count for name, count in SPENT.items()}
     cut_off = told(a_turn("opencode", [*OPENING["opencode"], steps[0]], ended=-15))
     assert cut_off["usage"] == SPENT
-    odd = part(
-        "step_finish",
-        "s3",
-        reason="unknown",
-        tokens={"input": "many", "output": True, "cache": 7, "total": -1},
-    )
-    assert set(whole("opencode", odd)["usage"].values()) == {0}
+
+
+@pytest.mark.parametrize(
+    ("tokens", "usage"),
+    [
+        ({"input": "many", "output": True, "cache": 7, "total": -1}, {}),
+        ({"input": 3, "output": 0}, {"input_tokens": 3, "output_tokens": 0}),
+        (TOKENS | {"total": None}, {name: n for name, n in SPENT.items() if name != "total_tokens"}),
+    ],
+)
+def test_opencode_leaves_out_what_was_not_counted(tokens: Any, usage: dict[str, int]) -> None:
+    assert whole("opencode", part("step_finish", "s1", reason="unknown", tokens=tokens))["usage"] == usage
 
 
 @pytest.mark.parametrize(
@@ -489,7 +645,7 @@ def test_opencode_sums_its_steps_once_each() -> None:
     [
         ("stop", "success", None),
         ("tool-calls", "none", None),
-        ("unknown", "none", None),
+        ("unknown", "success", None),  # by its exit
         ("length", "error", ["ENGINE_FAILED", "the model stopped early: length"]),
         ("content-filter", "error", ["ENGINE_FAILED", "the model stopped early: content-filter"]),
     ],
@@ -497,6 +653,49 @@ def test_opencode_sums_its_steps_once_each() -> None:
 def test_opencode_stops(reason: str, closed: str, failure: Any) -> None:
     seen = told(a_turn("opencode", [*OPENING["opencode"], part("step_finish", "s1", reason=reason)]))
     assert (seen["closed"], seen["failure"]) == (closed, failure)
+
+
+TOOL_STEP = [*OPENING["opencode"], TOOL, part("step_finish", "s1", reason="stop")]
+NEXT_STEP = {"type": "step_start", "sessionID": SESSION, "part": {"id": "p5", "messageID": "m2"}}
+
+
+def test_opencode_stop_after_a_tool_goes_on() -> None:
+    answer = part("text", "p1", text='{"__SKILL_DONE__": true}')
+    turn = a_turn("opencode", [*TOOL_STEP, NEXT_STEP, answer, *CLOSING["opencode"]])
+    seen = told(turn)
+    assert (seen["messages"], seen["closed"]) == (['{"__SKILL_DONE__": true}'], "success")
+    assert seen["verdict"]["interactive"] == "succeeded DONE_MARKER"
+    # The next step, without a tool, is closed by its own stop and not by the exit.
+    assert told(replace(turn, how=replace(turn.how, exit=Exit(None, 9))))["closed"] == "success"
+
+
+@pytest.mark.failure("M05")
+def test_opencode_stop_after_a_tool_is_the_end_if_it_exits_well_there() -> None:
+    assert told(a_turn("opencode", TOOL_STEP))["closed"] == "success"
+    assert told(a_turn("opencode", [*TOOL_STEP, TOOL, TOOL_STEP[0]]))["closed"] == "success"  # told again
+    for ended in (1, -9, -15):
+        assert told(a_turn("opencode", TOOL_STEP, ended=ended))["closed"] == "none"
+    # It went on, and broke off there.
+    for begun in ([NEXT_STEP], [NEXT_STEP, part("text", "p1", text="half an ans")]):
+        assert told(a_turn("opencode", [*TOOL_STEP, *begun]))["closed"] == "none"
+    cut_off = [*OPENING["opencode"], TOOL, part("step_finish", "s1", reason="tool-calls")]
+    assert told(a_turn("opencode", cut_off))["closed"] == "none"
+
+
+def test_opencode_that_is_idle_is_done() -> None:
+    done = {"type": "done", "sessionID": SESSION, "reason": "idle"}
+    killed = a_turn("opencode", [*TOOL_STEP, done, part("text", "p1", text="late")], ended=-9)
+    assert (told(killed)["closed"], told(killed)["messages"]) == ("success", [])
+    failed = a_turn("opencode", [{"type": "error", "sessionID": SESSION, "error": {"message": "no"}}, done])
+    assert told(failed)["failure"] == ["ENGINE_FAILED", "no"]
+    assert whole("opencode", done)["closed"] == "success"
+    assert told(a_turn("opencode", [done | {"reason": "odd"}]))["closed"] == "none"
+
+
+def test_opencode_remembers_no_endless_ids() -> None:
+    kept, endless = (part("text", "p" * size, text="one") for size in (MAX_ID, MAX_ID + 1))
+    assert whole("opencode", kept, kept)["messages"] == ["one"]
+    assert whole("opencode", endless, endless)["messages"] == ["one\n\none"]
 
 
 @pytest.mark.failure("Q04", "Q07")

@@ -30,7 +30,7 @@ from turnkeeper.engines.base import MAX_DEPTH
 
 ALL = recordings()
 OF_EVENTS = [turn for turn in ALL if turn.engine != "iflow"]
-LARGE = 5_000
+LARGE = 50_000
 
 each = pytest.mark.parametrize("turn", ALL, ids=str)
 
@@ -62,8 +62,26 @@ def test_lines_are_the_same_cut_at_any_byte(turn: Recording) -> None:
             assert lines_of(stream[:at], stream[at:]) == whole
 
 
+@pytest.mark.failure("B04")
+@each
+def test_lines_are_the_same_byte_by_byte(turn: Recording) -> None:
+    for stream in (turn.stdout, turn.stderr):
+        assert lines_of(*single_bytes(stream)) == lines_of(stream)
+
+
+@pytest.mark.failure("B04")
+@each
+def test_a_turn_is_the_same_byte_by_byte(turn: Recording) -> None:
+    played = play(turn, *single_bytes(turn.stdout), stderr=single_bytes(turn.stderr))
+    assert played.told == play(turn).told
+
+
+def single_bytes(stream: bytes) -> list[bytes]:
+    return [stream[at : at + 1] for at in range(len(stream))]
+
+
 def borders(stream: bytes) -> list[int]:
-    """Every byte; of the middle of a long stream only some, with both sides of each line's end."""
+    """Every byte; of the middle of a huge stream only some, with both sides of each line's end."""
     every = range(len(stream) + 1)
     if len(stream) <= LARGE:
         return list(every)
@@ -73,9 +91,15 @@ def borders(stream: bytes) -> list[int]:
 
 @each
 def test_a_turn_is_the_same_cut_at_any_line(turn: Recording) -> None:
-    for line in lines_of(turn.stdout):
-        end = line.offset + line.length
-        assert snapshot(turn, play(turn, turn.stdout[:end], turn.stdout[end:])) == turn.expected
+    for out in in_two(turn.stdout):
+        assert snapshot(turn, play(turn, *out)) == turn.expected
+    for err in in_two(turn.stderr):
+        assert snapshot(turn, play(turn, stderr=err)) == turn.expected
+
+
+def in_two(stream: bytes) -> list[tuple[bytes, bytes]]:
+    ends = [line.offset + line.length for line in lines_of(stream)]
+    return [(stream[:end], stream[end:]) for end in ends]
 
 
 @pytest.mark.failure("B04")
@@ -83,9 +107,13 @@ def test_a_turn_is_the_same_cut_at_any_line(turn: Recording) -> None:
 def test_a_turn_is_the_same_in_any_chunks(turn: Recording) -> None:
     whole, chance = play(turn).told, random.Random(str(turn))
     for _ in range(200):
-        cuts = sorted(chance.choices(range(len(turn.stdout) + 1), k=chance.randint(1, 12)))
-        chunks = [turn.stdout[a:b] for a, b in zip([0, *cuts], [*cuts, None], strict=True)]
-        assert play(turn, *chunks).told == whole
+        out, err = pieces(turn.stdout, chance), pieces(turn.stderr, chance)
+        assert play(turn, *out, stderr=err).told == whole
+
+
+def pieces(stream: bytes, chance: random.Random) -> list[bytes]:
+    cuts = sorted(chance.choices(range(len(stream) + 1), k=chance.randint(1, 12)))
+    return [stream[a:b] for a, b in zip([0, *cuts], [*cuts, None], strict=True)]
 
 
 # Broken off

@@ -1,10 +1,12 @@
 """From the HTTP API to the process of a CLI and back, for each engine: questions, replies, and what completes a run.
 
-At the end of every test each turn is judged again from its stored bytes, and no CLI may have met anything that it
-did not expect.
+The tests share one service. When the last of them is over, every turn of theirs is judged again from its stored
+bytes, nothing may be alive any more, and no CLI may have met anything that it did not expect.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +14,8 @@ from tests.fakes.clis import each_engine, notes, printed, start, warned
 from tests.fakes.scripted_cli.surroundings import KEYS
 from tests.fakes.scripted_cli.words import MARKER, QUESTION
 from tests.harness import Json, Place, states
+from turnkeeper.core.run import Handle
+from turnkeeper.runtime.audit import judge_again
 
 INTERACTIVE: Json = {"execution_mode": "interactive"}
 LENIENT: Json = INTERACTIVE | {"interactive_require_user_reply": False}
@@ -34,7 +38,6 @@ async def test_question_reply_and_answer_are_one_session_in_two_processes(clis: 
     assert (run["status"], run["warnings"], run["error"]) == ("succeeded", [], None)
     assert await client.result(run_id) == {"answer": "blue"}
     assert states(await client.events(run_id)) == [*TALKED, "succeeded"]
-    assert run["usage"]
 
     first, second = notes(clis, run_id).calls
     assert first["pid"] != second["pid"]
@@ -43,6 +46,52 @@ async def test_question_reply_and_answer_are_one_session_in_two_processes(clis: 
     assert second["session"] in second["argv"]
     assert '"task": "[[ask]]"' in first["prompt"]
     assert second["prompt"] == "blue, please [[done:blue]]"
+
+
+IN_TWO_TURNS = {"codex": 3, "gemini": 3, "iflow": 2, "opencode": 3}
+"""Calls to the model that are told, of one and of two; iflow tells the last of a turn."""
+
+
+@each_engine
+async def test_usage_is_the_sum_of_the_turns(clis: Place, engine: str) -> None:
+    """What `codex` says is of its session, and so has the turns before in it."""
+    client = clis.client
+    run_id = await start(clis, engine, "[[ask]]", **INTERACTIVE)
+    first = await client.settled(run_id)
+    await client.reply(run_id, "[[tool]] [[done]]")
+    run = await client.settled(run_id)
+
+    calls = IN_TWO_TURNS[engine]
+    assert (first["usage"]["input_tokens"], run["usage"]["input_tokens"]) == (1234, 1234 * calls)
+    assert (first["usage"]["output_tokens"], run["usage"]["output_tokens"]) == (17, 17 * calls)
+    told = [event["data"] for event in await client.events(run_id) if event["type"] == "usage.reported"]
+    assert [each["input_tokens"] for each in told] == [1234, 1234 * (calls - 1)]
+
+
+@pytest.mark.parametrize("mode", ["auto", "interactive"])
+async def test_stop_of_opencode_after_a_tool_is_not_its_end(clis: Place, mode: str) -> None:
+    run_id = await start(clis, "opencode", "[[hasty]] [[tool]] [[note]] [[done]]", execution_mode=mode)
+
+    run = await clis.client.settled(run_id)
+    assert (run["status"], run["warnings"], run["error"]) == ("succeeded", [], None)
+    assert await clis.client.result(run_id) == {"answer": "42"}
+    assert (await printed(clis, run_id, attempt=1)).count('"reason":"stop"') == 2
+
+
+@each_engine
+async def test_first_turn_is_judged_again_without_the_session_that_came_later(
+    clis: Place, engine: str
+) -> None:
+    run_id = await start(clis, engine, "[[ask]]", **INTERACTIVE)
+    await clis.client.settled(run_id)
+
+    run = await clis.house.store.run(run_id)
+    assert run is not None
+    later = replace(run, handle=Handle("another-session", loadable=True))
+    (attempt,) = await clis.house.store.attempts(run_id)
+    opinion = judge_again(clis.house.stage, later, attempt)
+    assert opinion is not None
+    assert opinion.agrees
 
 
 @each_engine

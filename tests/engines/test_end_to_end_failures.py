@@ -59,6 +59,35 @@ async def test_session_that_is_gone_fails_the_run(clis: Place, engine: str) -> N
 
 
 @each_engine
+@pytest.mark.failure("M10")
+async def test_session_that_comes_back_as_another_fails_the_run(clis: Place, engine: str) -> None:
+    client = clis.client
+    run_id = await start(clis, engine, "[[ask]]", **INTERACTIVE)
+    await client.settled(run_id)
+    await client.reply(run_id, "[[replaced]] [[done]]")
+
+    run = await client.settled(run_id)
+    assert (run["status"], run["error"]["code"]) == ("failed", "SESSION_LOST")
+    first, second = notes(clis, run_id).calls
+    assert first["session"] in second["argv"]
+    assert first["session"] in run["error"]["message"]
+
+
+@each_engine
+@pytest.mark.failure("M10")
+async def test_question_in_no_session_is_no_question(clis: Place, engine: str) -> None:
+    """A reply would begin another session, and the agent would not know what was asked."""
+    client = clis.client
+    run_id = await start(clis, engine, "[[unnamed]] [[ask]]", **INTERACTIVE)
+    run = await client.settled(run_id)
+    assert (run["status"], run["error"]["code"]) == ("failed", "SESSION_LOST")
+    assert "named no session" in run["error"]["message"]
+
+    answered = await start(clis, engine, "[[unnamed]] [[done]]", **INTERACTIVE)
+    assert (await client.settled(answered))["status"] == "succeeded"
+
+
+@each_engine
 @pytest.mark.failure("M05", "B11")
 @pytest.mark.parametrize("words", ["[[ask]] [[stop]]", "[[stop]]", "[[ask]] [[cut]]"])
 @pytest.mark.parametrize("job", [{}, INTERACTIVE], ids=["auto", "interactive"])

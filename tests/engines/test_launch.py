@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engines.recordings import ENGINES, NAMES, a_plan, command_of
+from tests.engines.recordings import ENGINES, a_plan, command_of
 from turnkeeper.core.errors import InvalidRequest, ModelUnknown
 from turnkeeper.core.run import Mode
 from turnkeeper.core.waiting import ProfileKind
@@ -58,7 +58,7 @@ def words(template: str, model: str | None) -> tuple[str, ...]:
         pytest.param(
             engine, mode, marks=[pytest.mark.spec(SPEC[engine, mode])] if (engine, mode) in SPEC else []
         )
-        for engine in NAMES
+        for engine in STARTS
         for mode in Mode
     ],
 )
@@ -71,7 +71,7 @@ def test_start(engine: str, mode: Mode, model: str | None) -> None:
 @pytest.mark.failure("S09")
 @pytest.mark.parametrize("model", [None, "maker/model-1"])
 @pytest.mark.parametrize("mode", Mode)
-@pytest.mark.parametrize("engine", NAMES)
+@pytest.mark.parametrize("engine", RESUMES)
 def test_resume(engine: str, mode: Mode, model: str | None) -> None:
     launch = ENGINES[engine].launch(a_plan("SES-1", mode=mode, model=model))
     assert launch.argv == words(RESUMES[engine], model)
@@ -85,7 +85,7 @@ AS_RECORDED = {
 }
 
 
-@pytest.mark.parametrize("engine", NAMES)
+@pytest.mark.parametrize("engine", STARTS)
 def test_these_words_were_recorded(engine: str) -> None:
     """With the prompt on stdin, as we give it. Two were recorded under their long names, and one was not recorded."""
     recorded = [AS_RECORDED.get(word, word) for word in command_of(engine, "stdin")]
@@ -94,7 +94,7 @@ def test_these_words_were_recorded(engine: str) -> None:
     assert sorted(ENGINES[engine].launch(a_plan(model=model)).argv) == sorted([*recorded, *unrecorded])
 
 
-@pytest.mark.parametrize("engine", NAMES)
+@pytest.mark.parametrize("engine", STARTS)
 def test_nothing_of_a_job_becomes_an_option(engine: str) -> None:
     for model in ("--share", "-c", "-"):
         with pytest.raises(ModelUnknown):
@@ -152,7 +152,7 @@ def alone(monkeypatch: pytest.MonkeyPatch, **found: str) -> None:
         monkeypatch.setenv(name, value)
 
 
-@pytest.mark.parametrize("engine", NAMES)
+@pytest.mark.parametrize("engine", SWITCHES)
 def test_environment(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     alone(
         monkeypatch, TURNKEEPER_TOKEN=SECRET, AWS_SECRET_ACCESS_KEY=SECRET, XDG_CONFIG_HOME="/etc", LANG="C"
@@ -161,7 +161,7 @@ def test_environment(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ENGINES[engine].launch(a_plan()).env == private | SWITCHES[engine]
 
 
-@pytest.mark.parametrize("engine", NAMES)
+@pytest.mark.parametrize("engine", KEYS)
 def test_an_engine_gets_its_own_keys_and_only_by_the_environment(
     engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,7 +250,7 @@ FIXES = {
 }
 
 
-@pytest.mark.parametrize("engine", NAMES)
+@pytest.mark.parametrize("engine", FIXES)
 def test_an_engine_is_ready_when_its_program_is_there(engine: str, bin_dir: Path) -> None:
     missing = ENGINES[engine].readiness()
     assert (missing.ready, missing.path, missing.fix) == (False, None, FIXES[engine])

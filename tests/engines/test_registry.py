@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from tests.engines.recordings import a_plan, lines_of
+from tests.harness import opened, states
 from turnkeeper.core.errors import Code, SettingsInvalid
 from turnkeeper.core.run import Failure, Handle
 from turnkeeper.core.turn import Ended, SessionOpened, Text, TurnEvent
 from turnkeeper.engines.base import Dialect, EngineConfig
-from turnkeeper.engines.registry import GROUP, engines
+from turnkeeper.engines.registry import BUILT_IN, GROUP, engines
 from turnkeeper.settings import Settings
 from turnkeeper.wiring import running
 
@@ -56,9 +57,11 @@ def refusal(configs: dict[str, EngineConfig] | None = None) -> str:
 
 
 def test_engines_of_ours() -> None:
-    assert list(engines({})) == ["codex", "gemini", "iflow", "opencode", "demo"]
+    found = list(engines({}))
+    assert found == [engine.name for engine in BUILT_IN]
+    assert {"codex", "gemini", "iflow", "opencode", "demo"} <= set(found)
     assert refusal({"cobol": EngineConfig()}) == (
-        "engines.cobol: there is no such engine; there are: codex, gemini, iflow, opencode, demo"
+        f"engines.cobol: there is no such engine; there are: {', '.join(found)}"
     )
 
 
@@ -83,6 +86,27 @@ def test_its_dialect_speaks_the_turn_protocol() -> None:
         Ended(Failure(Code.ENGINE_AUTH_REQUIRED, "HTTP 401")),
         Ended(),
     ]
+
+
+@pytest.mark.usefixtures("parrot")
+async def test_it_plays_turns_through_the_api_like_the_others(tmp_path: Path) -> None:
+    """Its file and its line among the entry points are all that Turnkeeper knows of it."""
+    command = [sys.executable, "-I", str(PLUGIN / "parrot.py")]
+    async with opened(tmp_path / "data", engines={"parrot": {"command": command}}) as place:
+        client = place.client
+        assert (await client.http.get("/v1/engines/parrot")).json()["ready"] is True
+        run_id = await client.create(engine="parrot", input={}, execution_mode="interactive")
+        run = await client.settled(run_id)
+        assert (run["status"], run["engine"], run["error"]) == ("waiting_user", "parrot", None)
+        assert (await client.pending(run_id))["prompt"] == "Polly wants a cracker?"
+
+        await client.reply(run_id, "Polly does.")
+        run = await client.settled(run_id)
+        assert (run["status"], run["warnings"], run["error"]) == ("succeeded", [], None)
+        assert await client.result(run_id) == {"answer": "Polly does."}
+        assert states(await client.events(run_id)) == [
+            *("queued", "running", "waiting_user", "queued", "running", "succeeded")
+        ]
 
 
 def heard(dialect: Dialect, stdout: bytes) -> list[TurnEvent]:

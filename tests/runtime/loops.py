@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import Context
 from typing import Any
 from weakref import WeakSet
@@ -15,11 +16,22 @@ from tests.harness import PATIENCE
 class Loop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._passed = 0.0
+        self._stopped: float | None = None
         self._made: WeakSet[asyncio.TimerHandle] = WeakSet()
         super().__init__()
 
     def time(self) -> float:
-        return super().time() + self._passed
+        return super().time() + self._passed if self._stopped is None else self._stopped
+
+    @contextmanager
+    def still(self) -> Iterator[None]:
+        """Time does not pass, however slow the machine is."""
+        self._stopped = self.time()
+        try:
+            yield
+        finally:
+            self._passed = self._stopped - super().time()
+            self._stopped = None
 
     def call_at(  # type: ignore[override]  # the same, told without the types of the arguments
         self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None

@@ -87,9 +87,10 @@ def line(text: str, offset: int = 0) -> Line:
 
 
 async def test_what_comes_together_is_one_batch(tape: Tape) -> None:
-    for number in range(100):
-        tape.recorder.add([thought(str(number))])
-    assert len(this_loop().timers()) == 1
+    with this_loop().still():
+        for number in range(100):
+            tape.recorder.add([thought(str(number))])
+        assert len(this_loop().timers()) == 1
     assert tape.batches == []
     await tape.batch()
     assert tape.batches == [[str(number) for number in range(100)]]

@@ -100,8 +100,8 @@ async def test_agent_cannot_change_what_it_is_judged_by(tmp_path: Path) -> None:
     async with opened(tmp_path / "data") as place:
         run_id = await place.client.create(script=script, **ASKING)
         await place.client.settled(run_id)
-        schema = place.settings.data_dir / "runs" / run_id / "skill" / "assets" / "output.schema.json"
-        schema.write_text('{"type": "object"}')
+        home = place.house.stage.folder(run_id).home
+        (home / ".demo/skills/answer/assets/output.schema.json").write_text('{"type": "object"}')
         await place.client.reply(run_id, "seven")
         run = await place.client.settled(run_id)
         assert (run["status"], run["error"]["code"]) == ("failed", Code.OUTPUT_INVALID)

@@ -44,6 +44,8 @@ class TurnPlan:
     skill_dir: Path
     session: Handle | None = None
     """The session to go on with; None starts a new one."""
+    used: Mapping[str, int] = field(default_factory=dict)
+    """What the run has used so far: some engines count a whole session, and not a turn."""
     model: str | None = None
     input: Mapping[str, Any] = field(default_factory=dict)
     parameter: Mapping[str, Any] = field(default_factory=dict)

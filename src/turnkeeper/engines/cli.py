@@ -37,6 +37,9 @@ from turnkeeper.engines.process import Exit
 # What an engine calls its session becomes a word of a command line: it must not be taken for an option.
 _SESSION_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199}")
 
+MAX_ID = 200
+"""Characters of an id that a dialect remembers: a longer one is met as if it were new."""
+
 
 class CliEngine:
     """An engine that is a CLI with a process for each turn. Subclasses have its names, its words and its dialect."""
@@ -152,9 +155,12 @@ class CliDialect(Headless):
         return meaning.of_stderr(stderr) if code else None
 
     def opened(self, session_id: str) -> list[TurnEvent]:
-        if session_id == self._session or not _SESSION_ID.fullmatch(session_id):
+        if self._session is not None or not _SESSION_ID.fullmatch(session_id):
             return []
         self._session = session_id
+        if self._resumed not in (None, session_id):
+            gone = f"the engine was asked to resume session {self._resumed} and began another"
+            return [Ended(Failure(Code.SESSION_LOST, gone))]
         return [SessionOpened(Handle(session_id, loadable=True))]
 
     def _lost_session(self, code: int, stderr: str) -> Failure | None:
@@ -168,7 +174,7 @@ class CliDialect(Headless):
 
 
 def usage(**found: object) -> list[TurnEvent]:
-    """Of what was found, the counts. Everywhere the same: input includes what was cached, output the reasoning."""
+    """Of what was found, the counts. Input includes what was cached, and output the reasoning where it is told."""
     counts = {name: n for name, n in found.items() if is_count(n)}
     return [Usage(counts)] if counts else []
 
@@ -180,7 +186,8 @@ def is_count(value: object) -> bool:
 class SpreadObject:
     """A JSON object printed over many lines, from a line `{` to a line `}`, as scripts indent it."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_size: int = MAX_LINE) -> None:
+        self._max_size = max_size
         self._lines: list[str] = []
         self._size = 0
 
@@ -196,8 +203,8 @@ class SpreadObject:
         elif not self._lines:
             return None
         self._lines.append(text)
-        self._size += len(text)
-        if line.truncated or self._size > MAX_LINE:
+        self._size += len(text) + 1
+        if line.truncated or self._size > self._max_size:
             self.drop()
         if text != "}" or not self._lines:
             return None

@@ -13,7 +13,7 @@ from turnkeeper.core.run import Failure
 from turnkeeper.core.turn import Ended, Reasoning, Remark, Text, ToolCall, TurnEvent
 from turnkeeper.engines import meaning
 from turnkeeper.engines.base import Dialect, TurnPlan
-from turnkeeper.engines.cli import CliDialect, CliEngine, option, usage
+from turnkeeper.engines.cli import CliDialect, CliEngine, is_count, option, usage
 
 CONFIG = b"""\
 check_for_update_on_startup = false
@@ -29,6 +29,14 @@ unbounded_connection_retries = false
 """
 
 _RETRYING = "Reconnecting"
+_COUNTERS = (
+    "input_tokens",
+    "cached_input_tokens",
+    "cache_write_input_tokens",
+    "output_tokens",
+    "reasoning_output_tokens",
+)
+"""They have the names that we use."""
 
 # Kinds of items that are tools: where each keeps what went in, and what came out.
 _TOOLS: Mapping[str, tuple[str, tuple[str, ...]]] = {
@@ -69,6 +77,7 @@ class CodexDialect(CliDialect):
 
     def __init__(self, plan: TurnPlan) -> None:
         super().__init__(plan)
+        self._used = plan.used if plan.session else {}
         self._trouble = ""
         """The last error that was no retry; `turn.failed` usually says it again."""
 
@@ -89,7 +98,7 @@ class CodexDialect(CliDialect):
                 self._trouble = message
                 return []
             case {"type": "turn.completed"}:
-                return [*self._overcome(), *_usage(said.get("usage")), Ended()]
+                return [*self._overcome(), *self._usage(said.get("usage")), Ended()]
             case {"type": "turn.failed"}:
                 return [Ended(self._failed(said.get("error")))]
             case _:
@@ -97,6 +106,13 @@ class CodexDialect(CliDialect):
 
     def failure(self, code: int, stderr: str) -> Failure | None:
         return meaning.failure(self._trouble) if self._trouble else super().failure(code, stderr)
+
+    def _usage(self, found: object) -> list[TurnEvent]:
+        """It counts the whole session: what earlier turns used is taken off."""
+        if not isinstance(found, dict):
+            return []
+        counts = {name: found[name] for name in _COUNTERS if is_count(found.get(name))}
+        return usage(**{name: max(0, n - self._used.get(name, 0)) for name, n in counts.items()})
 
     def _overcome(self) -> list[TurnEvent]:
         """The error was not the end after all."""
@@ -138,15 +154,3 @@ def _tool(item: Mapping[str, Any], *, is_over: bool) -> ToolCall:
         status = "completed" if is_over else "in_progress"
     output = next((item[result] for result in results if item.get(result)), None)
     return ToolCall(item["id"], ".".join(parts) or item["type"], status, item.get(what), output)
-
-
-def _usage(found: object) -> list[TurnEvent]:
-    """Its counters have the names that we use."""
-    names = (
-        "input_tokens",
-        "cached_input_tokens",
-        "cache_write_input_tokens",
-        "output_tokens",
-        "reasoning_output_tokens",
-    )
-    return usage(**{name: found.get(name) for name in names}) if isinstance(found, dict) else []

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -121,9 +122,8 @@ def _script(parameter: Mapping[str, Any], skill_dir: Path, mode: Mode) -> Any:
             raise InvalidRequest(f'parameter.{PARAMETER}: a script needs "turns", a list of lists of steps')
         return chosen
     if chosen is None:
-        own = skill_dir / SKILL_SCRIPT
-        if own.is_file():
-            return _read(own)
+        with suppress(FileNotFoundError, NotADirectoryError):  # most skills have none
+            return _read(skill_dir / SKILL_SCRIPT)
         chosen = FALLBACK[mode]
     names = {path.stem: path for path in sorted((_here / "demo_scripts").glob("*.json"))}
     if not isinstance(chosen, str) or chosen not in names:

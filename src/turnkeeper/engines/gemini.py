@@ -12,7 +12,16 @@ from turnkeeper.core.run import Failure
 from turnkeeper.core.turn import Echo, Ended, Remark, Text, TextDelta, ToolCall, TurnEvent
 from turnkeeper.engines import meaning
 from turnkeeper.engines.base import Dialect, Heard, TurnPlan
-from turnkeeper.engines.cli import CliDialect, CliEngine, SpreadObject, is_count, option, session_of, usage
+from turnkeeper.engines.cli import (
+    MAX_ID,
+    CliDialect,
+    CliEngine,
+    SpreadObject,
+    is_count,
+    option,
+    session_of,
+    usage,
+)
 from turnkeeper.engines.lines import Line
 
 SETTINGS = {
@@ -114,7 +123,8 @@ class GeminiDialect(CliDialect):
             case {"type": "message", "role": "assistant", "content": str(text)}:
                 return [Text(text)]
             case {"type": "tool_use", "tool_id": str(call), "tool_name": str(name)}:
-                self._tools[call] = name
+                if max(len(call), len(name)) <= MAX_ID:
+                    self._tools[call] = name
                 return [ToolCall(call, name, "in_progress", said.get("parameters"))]
             case {"type": "tool_result", "tool_id": str(call), "status": str(status)}:
                 name = self._tools.pop(call, "tool")

@@ -21,6 +21,10 @@ SETTINGS = {"selectedAuthType": "openai-compatible"}
 _NOTICE = re.compile(r"Model \S+ does not support thinking mode")
 _LOADER = re.compile(r"\[(?:runtime|loader)\] ")
 _OPENS, _CLOSES = "<Execution Info>", "</Execution Info>"
+# Node warns whenever it likes: a line that no indented JSON could have is not of the block.
+_OF_JSON = re.compile(
+    r'\s*(?:"[^"]*": ?)?(?:[{}\[\]]{1,2}|"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|true|false|null),?\s*'
+)
 
 
 class IflowEngine(CliEngine):
@@ -78,7 +82,7 @@ class IflowDialect(CliDialect):
             return Heard(())
         if not self._in_block:
             return None
-        info = self._info.take(line)
+        info = self._info.take(line) if _OF_JSON.fullmatch(plain(line.data)) else None
         if info is None:
             return Heard(())
         self._in_block = False
@@ -88,9 +92,9 @@ class IflowDialect(CliDialect):
         if self._is_replaced:
             gone = f"iflow does not know session {self._resumed} and began another"
             return [Ended(Failure(Code.SESSION_LOST, gone))]
-        # A signal after the block is ours, for lingering; if it was not, the exit itself says so.
-        if self._has_info and ended.code in (0, None):
-            return [Ended()]
+        if self._has_info:
+            # Closed by its own word. A signal after it is ours, for lingering; a bad exit speaks for itself.
+            return [Ended()] if ended.code in (0, None) else []
         return super().finish(ended, stderr)
 
     def _hear_info(self, info: dict[str, Any] | None) -> Heard | None:
@@ -102,7 +106,7 @@ class IflowDialect(CliDialect):
         self._has_info = True
         tokens = info.get("tokenUsage")
         counts = _usage(tokens) if isinstance(tokens, dict) else []
-        if self._resumed is not None and session != self._resumed:
+        if self._session is None and self._resumed not in (None, session):
             # An unknown session is replaced without a word. The new one is not ours to go on with.
             self._is_replaced = True
             return Heard(counts, is_last=True)

@@ -29,20 +29,23 @@ BY_STATUS = {
 }
 
 _QUOTA = re.compile(
-    r"(?<!disk )(?<!/)quota|rate[ _-]?limit|usage[ _]limit|too many requests|resource[ _]exhausted|payment required"
+    r"(?<!disk )(?<![/\w])quota(?! exceeded, \w+)|rate[ _-]?limit|usage[ _]limit|too many requests"
+    r"|resource[ _]exhausted|payment required"
     r"|insufficient[ _](?:credit|fund|balance)|credit balance|out of credits|billing[ _](?:hard[ _])?limit",
     re.IGNORECASE,
 )
 _AUTH = re.compile(
-    r"unauthori[sz]ed|403 forbidden|authentication|unauthenticated|not authenticated|permission_denied|providerauth"
+    r"unauthori[sz]ed|403 forbidden|unauthenticated|not authenticated|permission_denied|providerauth"
+    r"|(?<![./\w])authentication[ _](?:error|failed|required|token|credential|method|in header)|authenticationerror"
     r"|(?:invalid|incorrect|missing|expired|no|unknown)[ _`'\"]{1,2}(?:\w+ )?(?:x-)?api[ _-]?key"
     r"|api[ _-]?key[`'\"]?(?: is)?[ _](?:not valid|not found|not set|missing|invalid|expired|required)"
     r"|missing environment variable:? `?\w*(?:key|token)"
-    r"|not logged in|log ?in (?:again|first|required)|please (?:log ?in|sign in)\b|sign in again|/login\b|\w+ login`"
-    r"|invalid auth|(?:access|refresh|bearer|oauth) token\b.{0,40}(?:expired|invalid|revoked|used|refreshed)",
+    r"|not logged in|log ?in (?:again|first|required)|please (?:log ?in|sign in)\b|sign in again|\w+ login`"
+    r"|(?:run|use|type) `?/login\b|invalid auth|no auth credentials|(?:specify|set) (?:the )?\w*api_key"
+    r"|(?:access|refresh|bearer|oauth) token\b.{0,40}(?:expired|invalid|revoked|used|refreshed)",
     re.IGNORECASE,
 )
-_STATUS = re.compile(r"\b(?:status|http|error|code)(?: code)?\W{1,3}([45]\d\d)\b", re.IGNORECASE)
+_STATUS = re.compile(r"\b(?<!exit )(?:status|http|error|code)(?: code)?\W{1,3}([45]\d\d)\b", re.IGNORECASE)
 # A failed tool is no failed engine, whatever it said.
 _ERROR_LINE = re.compile(r"\W*(?!error executing tool)(?:\w+ )?\w*error\b", re.IGNORECASE)
 

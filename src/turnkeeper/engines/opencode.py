@@ -12,7 +12,8 @@ from turnkeeper.core.run import Failure
 from turnkeeper.core.turn import Echo, Ended, Reasoning, TextDelta, ToolCall, TurnEvent
 from turnkeeper.engines import meaning
 from turnkeeper.engines.base import Dialect, TurnPlan
-from turnkeeper.engines.cli import CliDialect, CliEngine, is_count, option, usage
+from turnkeeper.engines.cli import MAX_ID, CliDialect, CliEngine, is_count, option, usage
+from turnkeeper.engines.process import Exit
 
 TITLE = "turnkeeper"
 """With a title of ours no model is asked for one."""
@@ -32,6 +33,8 @@ SWITCHES = {
 }
 
 _GOES_ON = ("tool-calls", "unknown")
+_MAY_END = ("stop", "unknown")
+"""Reasons after which an exit with 0 is a good end, even where it might have gone on."""
 _STATUS = {"error": "failed"}
 
 
@@ -74,6 +77,9 @@ class OpencodeDialect(CliDialect):
         self._heard: set[str] = set()
         """Ids of parts: one may be told again."""
         self._spent: dict[str, int] = {}
+        self._has_called = False
+        """A tool, in this step: then it goes on, whatever reason a provider gave for stopping."""
+        self._reason = ""
 
     def events(self, said: dict[str, Any]) -> Sequence[TurnEvent] | None:
         events = self._event(said)
@@ -84,22 +90,35 @@ class OpencodeDialect(CliDialect):
 
     def _event(self, said: dict[str, Any]) -> Sequence[TurnEvent] | None:
         match said:
-            case {"type": "step_start"}:
-                return []
-            case {"type": "error"}:
-                return [Ended(_failure(said.get("error")))]
             case {"type": str(), "part": {"id": str(part_id)}} if part_id in self._heard:
                 return []
+            case {"type": "step_start"}:
+                return self._begin_step(said.get("part"))
+            case {"type": "error"}:
+                return [Ended(_failure(said.get("error")))]
+            case {"type": "done", "reason": "idle"}:
+                return [Ended()]
             case {"type": str(kind), "part": dict(part)}:
                 return self._part(kind, part)
             case _:
                 return None
 
+    def _begin_step(self, part: object) -> Sequence[TurnEvent]:
+        """What the step before it ended with is not the end."""
+        self._has_called, self._reason = False, ""
+        self._remember(part)
+        return []
+
     def _part(self, kind: str, part: Mapping[str, Any]) -> Sequence[TurnEvent] | None:
         events = self._new_part(kind, part)
-        if events is not None and isinstance(part.get("id"), str):
-            self._heard.add(part["id"])
+        if events is not None:
+            self._remember(part)
         return events
+
+    def _remember(self, part: object) -> None:
+        part_id = part.get("id") if isinstance(part, Mapping) else None
+        if isinstance(part_id, str) and len(part_id) <= MAX_ID:
+            self._heard.add(part_id)
 
     def _new_part(self, kind: str, part: Mapping[str, Any]) -> Sequence[TurnEvent] | None:
         match (kind, part):
@@ -112,11 +131,19 @@ class OpencodeDialect(CliDialect):
                 return [Reasoning(text)]
             case ("tool_use", {"callID": str(call), "tool": str(name), "state": dict(state)}):
                 self._message = None
+                self._has_called = True
                 return [_tool(call, name, state)]
             case ("step_finish", {"reason": str(reason)}):
-                return [*self._spend(part.get("tokens")), *_stopped(reason)]
+                goes_on = self._has_called or reason in _GOES_ON
+                self._has_called, self._reason = False, reason
+                return [*self._spend(part.get("tokens")), *([] if goes_on else _stopped(reason))]
             case _:
                 return None
+
+    def finish(self, ended: Exit, stderr: str) -> Sequence[TurnEvent]:
+        if ended.code == 0 and self._reason in _MAY_END:
+            return [Ended()]
+        return super().finish(ended, stderr)
 
     def _text(self, message: str, text: str) -> TextDelta:
         """Several texts of one message are its paragraphs."""
@@ -139,12 +166,15 @@ class OpencodeDialect(CliDialect):
             "reasoning_output_tokens": _sum(reasoning),
             "total_tokens": _sum(tokens.get("total")),
         }
-        self._spent = {name: self._spent.get(name, 0) + count for name, count in step.items()}
+        counted = {name: count for name, count in step.items() if count is not None}
+        self._spent |= {name: self._spent.get(name, 0) + count for name, count in counted.items()}
         return usage(**self._spent)
 
 
-def _sum(*counts: object) -> int:
-    return sum(count for count in counts if isinstance(count, int) and is_count(count))
+def _sum(*counts: object) -> int | None:
+    """None: it did not count them."""
+    found = [count for count in counts if isinstance(count, int) and is_count(count)]
+    return sum(found) if found else None
 
 
 def _tool(call: str, name: str, state: Mapping[str, Any]) -> ToolCall:
@@ -155,8 +185,6 @@ def _tool(call: str, name: str, state: Mapping[str, Any]) -> ToolCall:
 
 
 def _stopped(reason: str) -> list[TurnEvent]:
-    if reason in _GOES_ON:
-        return []
     if reason == "stop":
         return [Ended()]
     return [Ended(Failure(Code.ENGINE_FAILED, f"the model stopped early: {reason}"))]

@@ -55,7 +55,7 @@ def _replay(
         plan = replace(plan, session=None)
     dialect = stage.engine(run.job.engine).dialect(plan)
     dialect.begin("")
-    transcript = Transcript(attempt.attempt_number, attempt.try_number)
+    transcript = Transcript(attempt.attempt_number, attempt.try_number, plan.session)
     for heard in chain(map(dialect.hear_stderr, _lines(stderr)), map(dialect.hear, _lines(stdout))):
         for event in heard.events if heard else ():
             transcript.take(event, attempt.started_at)

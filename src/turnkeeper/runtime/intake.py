@@ -148,15 +148,15 @@ def _input(skill: Skill, given: Mapping[str, Any]) -> dict[str, Any]:
         raise InputInvalid(f"input does not fit the skill's schema: {'; '.join(errors)}", errors=errors)
     inline = {key: value for key, value in given.items() if key not in files}
     named = {key: value for key, value in given.items() if key in files}
-    return {**_validated("input", schema.inline_part(skill.input_schema, files), inline), **named}
+    to_come = dict.fromkeys(uploads.expected(skill.file_inputs, given), "")
+    checked = _validated("input", schema.before_upload(skill.input_schema, files), {**inline, **to_come})
+    return {**{key: value for key, value in checked.items() if key not in files}, **named}
 
 
 def _validated(what: str, wanted: Mapping[str, Any] | None, given: Mapping[str, Any]) -> dict[str, Any]:
     value = schema.defaults(wanted, given)
     errors = schema.errors(wanted, value) if wanted else []
     if errors:
-        listed = [
-            f"/{what}{error.removeprefix('/') if error.startswith('/: ') else error}" for error in errors
-        ]
+        listed = schema.below(what, errors)
         raise InputInvalid(f"{what} does not fit the skill's schema: {'; '.join(listed)}", errors=listed)
     return value

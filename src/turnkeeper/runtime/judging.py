@@ -61,7 +61,17 @@ def judge(run: Run, transcript: Transcript, how: HowEnded) -> Judgement:
         typed_failure=how.fault or transcript.typed_failure,
         said=_said(transcript, how),
     )
-    return Judgement(_explained(gate.judge(evidence), finding), evidence, finding, how)
+    verdict = _explained(_reachable(gate.judge(evidence), run, transcript), finding)
+    return Judgement(verdict, evidence, finding, how)
+
+
+def _reachable(verdict: gate.Verdict, run: Run, transcript: Transcript) -> gate.Verdict:
+    """A question whose answer would begin another session, with nothing of this one, is no question."""
+    if not isinstance(verdict, gate.Wait) or transcript.handle is not None or run.is_sticky:
+        return verdict
+    return gate.Fail(
+        Failure(Code.SESSION_LOST, "the engine asked, but named no session that a reply could go to")
+    )
 
 
 def _explained(verdict: gate.Verdict, finding: Finding) -> gate.Verdict:

@@ -87,6 +87,7 @@ class Stage:
             home=folder.home,
             skill_dir=self._skill_dir(run),
             session=run.handle,
+            used=run.usage,
             model=job.model,
             input=run.input,
             parameter=job.parameter,
@@ -118,14 +119,25 @@ class Stage:
     def _freeze(self, run: Run, folder: RunFolder) -> None:
         """Before the session's first word. Later it is the agent's own: what it did to its copy stays done."""
         job, at = run.job, self._skill_dir(run)
-        if at.exists():
-            return
         where = patch.Where(folder.workspace, at)
-        with self._shelf.lock:
-            root = Path(self.same_skill(job).root)
-            folder.freeze(root, at, lambda text: patch.patched(text, job.contract, job.mode, where))
+        # A large skill takes its time, and nobody waits for it: if it was replaced meanwhile, it is copied again.
+        skill, copied = None, self._same_skill(job)
+        while skill is not copied:
+            skill = copied
+            with self._unless_replaced(job, skill):
+                folder.copy_skill(Path(skill.root))
+            copied = self._same_skill(job)
+        folder.place_skill(at, lambda text: patch.patched(text, job.contract, job.mode, where))
 
-    def same_skill(self, job: Job) -> Skill:
+    @contextmanager
+    def _unless_replaced(self, job: Job, skill: Skill) -> Iterator[None]:
+        try:
+            yield
+        except OSError:
+            if self._same_skill(job) is skill:
+                raise
+
+    def _same_skill(self, job: Job) -> Skill:
         """The input was checked against one version; another may want something else."""
         skill = self._shelf.get(job.skill_id)
         if skill.version != job.skill_version:

@@ -57,7 +57,7 @@ class Uploads:
         staging = folder.root / "uploads.new"
         shutil.rmtree(staging, ignore_errors=True)
         try:
-            files = uploads.receive(self._stage.same_skill(run.job), run.job.input, parts, staging)
+            files = uploads.receive(run.job.contract, run.job.input, parts, staging)
             # There only if the service stopped right here the last time, before anybody was told.
             shutil.rmtree(folder.uploads, ignore_errors=True)
             staging.rename(folder.uploads)

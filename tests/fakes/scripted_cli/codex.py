@@ -62,12 +62,13 @@ class Codex(Voice):
         self._command("completed", command, output, 0, "completed")
 
     def close(self) -> None:
+        calls = self.earlier_calls + self.calls  # it counts the whole session
         usage = {
-            "input_tokens": 1234 * self.calls,
-            "cached_input_tokens": 100 * self.calls,
+            "input_tokens": 1234 * calls,
+            "cached_input_tokens": 100 * calls,
             "cache_write_input_tokens": 0,
-            "output_tokens": 17 * self.calls,
-            "reasoning_output_tokens": 3 * self.calls,
+            "output_tokens": 17 * calls,
+            "reasoning_output_tokens": 3 * calls,
         }
         self.line(type="turn.completed", usage=usage)
 

@@ -19,6 +19,7 @@ class OpenCode(Voice):
     def __init__(self, call: Call) -> None:
         super().__init__(call)
         self._message: str | None = None
+        self._after_tool = "tool-calls"
 
     def new_session(self) -> str:
         return _id("ses")
@@ -61,7 +62,10 @@ class OpenCode(Voice):
             "time": {"start": _now(), "end": _now()},
         }
         self._part("tool_use", type="tool", tool="bash", callID=f"call_{self.calls}", state=state)
-        self._finish("tool-calls")
+        self._finish(self._after_tool)
+
+    def mistake_tools(self) -> None:
+        self._after_tool = "stop"
 
     def _finish(self, reason: str) -> None:
         tokens = {

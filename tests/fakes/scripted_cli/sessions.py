@@ -22,6 +22,8 @@ class Session:
         self.prompts: list[str] = []
         self.messages = 0
         """Said in earlier turns, by either side."""
+        self.calls = 0
+        """To the model, in earlier turns."""
         self.later = ""
         """Words kept for a next prompt that brings none of its own."""
 
@@ -36,7 +38,8 @@ class Session:
             return None
         if saved["cwd"] != os.getcwd():
             return None
-        session.prompts, session.messages, session.later = saved["prompts"], saved["messages"], saved["later"]
+        session.prompts, session.messages = saved["prompts"], saved["messages"]
+        session.calls, session.later = saved["calls"], saved["later"]
         return session
 
     @property
@@ -49,6 +52,7 @@ class Session:
             "cwd": os.getcwd(),
             "prompts": self.prompts,
             "messages": self.messages,
+            "calls": self.calls,
             "later": self.later,
         }
         with open(f"{self._path}.new", "w", encoding="utf-8") as file:

@@ -49,6 +49,8 @@ class Voice:
         self.noisy = False
         self.calls = 1
         """To the model: one, and one more after each tool."""
+        self.earlier_calls = 0
+        """In the turns before this one, of the same session."""
 
     def new_session(self) -> str:
         return uuid()
@@ -79,6 +81,9 @@ class Voice:
 
     def tool(self, command: str, output: str) -> None:
         self.calls += 1
+
+    def mistake_tools(self) -> None:
+        """From now on the provider calls a tool the end of the answer, as some do; this CLI does not tell."""
 
     def close(self) -> None:
         """The event that closes a turn."""

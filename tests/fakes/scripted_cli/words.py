@@ -1,7 +1,8 @@
 """What the `[[words]]` of a prompt play, in their order: `[[tool]] [[done:blue]]` uses a tool and then answers "blue".
 
 Words after `[[then]]` are kept for a next prompt that brings none. A turn closes by itself after its last word. The
-word `[[response]]` stands alone: the turn is one object then, as gemini can print it.
+word `[[response]]` stands alone: the turn is one object then, as gemini can print it. Some words change the session
+that the turn says it is: `[[replaced]]` is another one, `[[unnamed]]` none that could be resumed.
 """
 
 # ruff: noqa: PTH105, PTH110, PTH118, PTH123
@@ -77,7 +78,8 @@ def play(prompt: str, voice: Voice, session: Session) -> int:
         voice.respond(session.id, ANSWER)
         return 0
     turn = Turn(voice, session)
-    voice.open(session.id, prompt, earlier=session.messages)
+    voice.earlier_calls = session.calls
+    voice.open(_told_session(words, voice, session), prompt, earlier=session.messages)
     try:
         for name, argument in words:
             WORDS[name](turn, argument)
@@ -85,10 +87,18 @@ def play(prompt: str, voice: Voice, session: Session) -> int:
         return left.code
     voice.close()
     session.messages += 2
+    session.calls += voice.calls
     session.save()
     for step in turn.after:
         step()
     return turn.exit_code
+
+
+def _told_session(words: list[tuple[str, str]], voice: Voice, session: Session) -> str:
+    names = [name for name, _ in words]
+    if "unnamed" in names:
+        return "not a name"
+    return voice.new_session() if "replaced" in names else session.id
 
 
 def _words(prompt: str, session: Session) -> list[tuple[str, str]]:
@@ -158,6 +168,10 @@ def _file(turn: Turn, name: str) -> None:
     with open(name, "w", encoding="utf-8") as file:
         file.write("made by a tool\n")
     turn.voice.tool(f"touch {name}", "")
+
+
+def _nothing(turn: Turn, _: str) -> None:
+    """It was played when the turn was opened."""
 
 
 def _longtool(turn: Turn, _: str) -> None:
@@ -252,10 +266,14 @@ WORDS: dict[str, Callable[[Turn, str], None]] = {
     "tool": _tool,
     "tool_marker": _tool_marker,
     "tool_forgery": _tool_forgery,
+    "hasty": lambda turn, _: turn.voice.mistake_tools(),
     "read": _read,
     "file": _file,
     "retry": lambda turn, _: turn.voice.retry(),
     "noise": lambda turn, _: turn.voice.noise(),
+    # the session that it says it is
+    "replaced": _nothing,
+    "unnamed": _nothing,
     # how it ends, or does not
     "fail": _fail,
     "stop": _stop,
