@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -154,3 +155,27 @@ def test_open_leaves_nothing_open_when_it_refuses(workspace: Path) -> None:
 
 def test_limits_are_sensible() -> None:
     assert artifacts.LOOKED_AT > MOST
+
+
+def test_folders_as_deep_as_a_disk_allows(tmp_path: Path) -> None:
+    """Deeper than a path may be long, or than Python calls itself."""
+    root = tmp_path / "deep"
+    root.mkdir()
+    (root / "found.md").write_text("x")
+    here = os.open(root, os.O_RDONLY)
+    for _ in range(2500):
+        os.mkdir("d", dir_fd=here)
+        below = os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(here)
+    assert [file.path for file in find(root, [rule("**/*.md")])] == ["found.md"]
+    subprocess.run(["rm", "-rf", root], check=True)  # pytest's own cleaning would call itself too often
+
+
+def test_pattern_that_could_try_for_ever_does_not(tmp_path: Path) -> None:
+    folder = tmp_path.joinpath(*"abcdefghijklmnopqrst")
+    folder.mkdir(parents=True)
+    (folder / "x.md").write_text("x")
+    assert find(tmp_path, [rule("**/" * 40 + "y.md")]) == []
+    assert len(find(tmp_path, [rule("**/" * 40 + "x.md")])) == 1

@@ -12,10 +12,9 @@ import pytest
 
 from tests.harness import PATIENCE, SKILLS
 from tests.skills.folders import OBJECT, Json, skill_at
-from turnkeeper.core.contract import ArtifactRule
+from turnkeeper.core.contract import ArtifactRule, FileInput
 from turnkeeper.core.errors import SkillBroken, Warn
 from turnkeeper.core.run import Mode
-from turnkeeper.core.skill import FileInput
 from turnkeeper.skills.package import load
 from turnkeeper.skills.reader import MAX_FILE, MAX_FRONT
 from turnkeeper.skills.yamltext import MAX_DEPTH, load_yaml
@@ -263,7 +262,7 @@ class TestRunner:
             ("artifacts", [{"pattern": "//etc/*"}], "artifacts[0] needs a pattern inside the workspace"),
             ("artifacts", [{"pattern": "."}], "artifacts[0] needs a pattern inside the workspace"),
             ("engines", {"demo": 1}, "engines must be a list of names"),
-            ("engines", None, "engines must be a list of names"),
+            ("engines", "codex", "engines must be a list of names"),
             ("execution_modes", "auto", "execution_modes must be a list of names"),
             ("max_attempt", True, MAX_ATTEMPT),
             ("max_attempt", 1.5, MAX_ATTEMPT),

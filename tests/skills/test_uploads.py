@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from turnkeeper.core.contract import Contract, FileInput
 from turnkeeper.core.errors import ArchiveRefused, InputInvalid, InvalidRequest, TurnkeeperError
-from turnkeeper.core.skill import FileInput, Skill
 from turnkeeper.skills import uploads
 from turnkeeper.skills.uploads import Part, assign, expected, misnamed, receive
 
@@ -19,12 +19,8 @@ PICTURES = FileInput("pictures", required=False, many=True)
 INPUTS = (PAPER, NOTES, PICTURES)
 
 FILE = {"type": "string", "x-input-source": "file"}
-SKILL = Skill(
-    id="s",
-    version="1",
+CONTRACT = Contract(
     name="s",
-    description="",
-    root="/s",
     is_plain=False,
     input_schema={
         "type": "object",
@@ -108,7 +104,7 @@ class TestReceive:
             part("pictures", "/tmp/1.png", b"1"),
             part("pictures", "2.png", b"2"),
         ]
-        assert receive(SKILL, {}, parts, into) == {
+        assert receive(CONTRACT, {}, parts, into) == {
             "paper": "uploads/Mein Text.txt",
             "pictures": ["uploads/1.png", "uploads/2.png"],
         }
@@ -138,18 +134,14 @@ class TestReceive:
     )
     def test_refusals(self, tmp_path: Path, parts: list[Part], refusal: type[TurnkeeperError]) -> None:
         with pytest.raises(refusal):
-            receive(SKILL, {}, parts, tmp_path / "up")
+            receive(CONTRACT, {}, parts, tmp_path / "up")
 
     def test_a_part_of_an_inputs_name_is_that_input_even_if_it_is_called_file(self, tmp_path: Path) -> None:
-        skill = Skill(
-            id="s",
-            version="1",
+        contract = Contract(
             name="s",
-            description="",
-            root="/s",
             is_plain=False,
             input_schema={"type": "object", "required": ["file"], "properties": {"file": FILE}},
         )
-        assert receive(skill, {}, [part(uploads.ARCHIVE, "x.zip")], tmp_path / "up") == {
+        assert receive(contract, {}, [part(uploads.ARCHIVE, "x.zip")], tmp_path / "up") == {
             "file": "uploads/x.zip"
         }

@@ -31,7 +31,8 @@ def frozen(folder: RunFolder, root: Path) -> Path:
     """The run's copy of the skill, patched by a line at its end."""
     at = folder.home / ".agent" / "skills" / root.name
     folder.make()
-    folder.freeze(root, at, lambda text: text + b" And more.")
+    folder.copy_skill(root)
+    folder.place_skill(at, lambda text: text + b" And more.")
     return at
 
 
@@ -71,10 +72,14 @@ class TestFreeze:
         assert (copy / "SKILL.md").read_text() == "Do it. And more."
 
     def test_read_only_folder_can_be_patched(self, tmp_path: Path, folder: RunFolder) -> None:
-        root = skill_at(tmp_path / "it")
+        root = skill_at(tmp_path / "it", files={"sub/x": "x"})
         (root / "SKILL.md").chmod(0o400)
-        root.chmod(0o500)
-        assert (frozen(folder, root) / "SKILL.md").read_text() == "Do it. And more."
+        for path in (root / "sub", root):
+            path.chmod(0o500)
+        for _ in range(2):
+            copy = frozen(folder, root)
+            assert (copy / "SKILL.md").read_text() == "Do it. And more."
+            assert stat.S_IMODE((copy / "sub").stat().st_mode) == 0o700
 
     def test_half_a_copy_is_never_taken_for_a_whole(self, tmp_path: Path, folder: RunFolder) -> None:
         """A crash leaves the name of the copy free, and its leavings are cleared away."""

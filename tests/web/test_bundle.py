@@ -99,6 +99,30 @@ async def test_no_link_leads_out(place: Place, client: Client) -> None:
     assert set(files) == {"result.json", "artifacts/x"}
 
 
+async def test_clients_that_hang_up_keep_nobody_waiting(place: Place, client: Client) -> None:
+    """However large the files are: each piece is made when somebody takes it."""
+    run_id = await client.create("plain", script([{"say": "Done."}]))
+    await client.settled(run_id)
+    with (place.house.stage.folder(run_id).workspace / "huge").open("wb") as huge:
+        huge.truncate(2**40)
+    for _ in range(10):
+        async with client.http.stream("GET", f"/v1/jobs/{run_id}/bundle") as answer:
+            assert answer.status_code == 200
+            await anext(answer.aiter_raw())
+    assert (await client.settled(await client.create("answer")))["status"] == "succeeded"
+
+
+async def test_a_bundle_can_be_the_upload_of_the_next_job(client: Client) -> None:
+    run_id = await client.create("papers", script([*PAPERS, DONE]))
+    await client.settled(run_id)
+    given = {"title": "again", "document": "artifacts/report.md"}
+    again = await client.create("filed", script([DONE]), input=given)
+    files = {"file": ("bundle.zip", (await bundle(client, run_id)).content)}
+    answer = await client.http.post(f"/v1/jobs/{again}/upload", files=files)
+    assert answer.status_code == 200, answer.text
+    assert (await client.settled(again))["status"] == "succeeded"
+
+
 async def test_nothing_stays_behind_on_disk(place: Place, client: Client) -> None:
     run_id = await client.create("plain", script([{"say": "Done."}]), **INTERACTIVE)
     await client.settled(run_id)

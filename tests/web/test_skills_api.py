@@ -270,3 +270,29 @@ async def test_restart_finds_whole_skills_and_clears_the_rest(tmp_path: Path) ->
         assert {"stays", "lost"} <= set(found)
         assert not {"half", "gone"} & set(found)
         assert_nothing_left(place)
+
+
+async def test_a_run_that_starts_while_its_skill_is_replaced_has_one_version(
+    place: Place, client: Client
+) -> None:
+    """Its copy is made without holding anybody up, so it may have to be made again."""
+    await installed(client, skill("busy", "1"))
+
+    async def replace() -> None:
+        for version in range(2, 25):
+            await installed(client, skill("busy", str(version)))
+
+    async def run() -> list[str]:
+        return [await client.create("busy", **INTERACTIVE) for _ in range(20)]
+
+    _, runs = await asyncio.gather(replace(), run())
+    ended = [await client.settled(run_id) for run_id in runs]
+    assert {run["error"]["code"] for run in ended if run["status"] == "failed"} <= {"SKILL_CHANGED"}
+    started = [run for run in ended if run["status"] == "waiting_user"]
+    assert started
+    for run in started:
+        copy = place.house.stage.folder(run["run_id"]).home / ".demo/skills/busy"
+        assert f"Version {run['skill_version']}." in (copy / "SKILL.md").read_text()
+        assert json.loads((copy / "assets/runner.json").read_text())["version"] == run["skill_version"]
+        assert f"by {run['skill_version']}" in (copy / "assets/demo.json").read_text()
+        await client.cancel(run["run_id"])

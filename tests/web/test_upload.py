@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import shutil
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import httpx
 import pytest
 
 from tests.harness import Client, Json, Place, opened, states
+from tests.skills.folders import OBJECT, skill_at
 from tests.spec.scripts import Notebook, script
 from tests.web.problems import assert_problem
 from turnkeeper.core.errors import Code
@@ -207,7 +209,49 @@ class TestRefused:
             assert_problem(answer, 400, Code.INPUT_INVALID)
 
 
-async def test_files_that_never_come(place: Place, tmp_path: Path) -> None:
+EITHER: Json = {
+    "type": "object",
+    "minProperties": 1,
+    "properties": {"url": {"type": "string"}, "paper": {"type": "string", "x-input-source": "file"}},
+    "anyOf": [{"required": ["url"]}, {"required": ["paper"]}],
+}
+
+
+async def test_a_schema_may_want_one_or_the_other(tmp_path: Path) -> None:
+    skill_at(
+        tmp_path / "skills/either",
+        runner={"schemas": {"input": "in.json", "output": "out.json"}},
+        files={"in.json": EITHER, "out.json": OBJECT},
+    )
+    async with opened(tmp_path / "data", skills_dir=(tmp_path / "skills",)) as place:
+        client = place.client
+        by_url = await client.create("either", script([DONE]), input={"url": "http://x"})
+        assert (await client.settled(by_url))["status"] == "succeeded"
+        by_file = await client.create("either", script([DONE]), input={"paper": "a.pdf"})
+        assert (await client.get(by_file))["waiting_for"] == "upload"
+        assert (await post(client, by_file, file=("z", zipped(a_dot_pdf=b"")))).status_code == 200
+        assert (await client.settled(by_file))["files"] == {"paper": "uploads/a.pdf"}
+        assert_problem(await client.post_job("either"), 400, Code.INPUT_INVALID)
+
+
+async def test_an_upload_is_held_to_what_the_job_was_accepted_for(tmp_path: Path) -> None:
+    """The skill may have changed, or gone; then the run says so, and does not wait for files that are there."""
+    runner = {"version": "1", "schemas": {"input": "in.json", "output": "out.json"}}
+    root = skill_at(tmp_path / "skills/either", runner=runner, files={"in.json": EITHER, "out.json": OBJECT})
+    async with opened(tmp_path / "data", skills_dir=(tmp_path / "skills",)) as place:
+        client = place.client
+        first, second = [await client.create("either", input={"paper": "a"}) for _ in range(2)]
+        skill_at(
+            root, runner={**runner, "version": "2"}, files={"in.json": {"type": "object", "maxProperties": 0}}
+        )
+        assert (await post(client, first, paper=("a", b""))).status_code == 200
+        assert (await client.settled(first))["error"]["code"] == "SKILL_CHANGED"
+        shutil.rmtree(root)
+        assert (await post(client, second, paper=("a", b""))).status_code == 200
+        assert (await client.settled(second))["error"]["code"] == "SKILL_NOT_FOUND"
+
+
+async def test_files_that_never_come(tmp_path: Path) -> None:
     async with opened(tmp_path / "data", upload_timeout_sec=60) as other:
         run_id = await held(other.client)
         await other.pass_time(59)

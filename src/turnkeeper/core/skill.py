@@ -6,20 +6,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from turnkeeper.core.contract import ArtifactRule, Contract
+from turnkeeper.core.contract import ArtifactRule, Contract, FileInput, file_inputs
 from turnkeeper.core.errors import EngineUnsupported, ModeUnsupported
 from turnkeeper.core.run import Mode, RunWarning
-
-INPUT_SOURCE = "x-input-source"
-"""On a property of the input schema: `file` for what is uploaded; else it is `inline`, in the job itself."""
-
-
-@dataclass(frozen=True, slots=True)
-class FileInput:
-    key: str
-    required: bool
-    many: bool
-    """A list of files, not one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,19 +35,13 @@ class Skill:
 
     @property
     def file_inputs(self) -> tuple[FileInput, ...]:
-        """Only properties at the top count."""
-        schema = self.input_schema or {}
-        required = schema.get("required", ())
-        return tuple(
-            FileInput(key, required=key in required, many=entry.get("type") == "array")
-            for key, entry in schema.get("properties", {}).items()
-            if isinstance(entry, Mapping) and entry.get(INPUT_SOURCE) == "file"
-        )
+        return file_inputs(self.input_schema)
 
     def contract(self, engine: str) -> Contract:
         return Contract(
             name=self.name,
             is_plain=self.is_plain,
+            input_schema=self.input_schema if self.file_inputs else None,
             output_schema=self.output_schema,
             artifacts=self.artifacts,
             prompt=self.prompts.get(engine) or self.prompts.get("default"),

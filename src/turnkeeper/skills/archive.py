@@ -9,7 +9,7 @@ import stat
 import unicodedata
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -39,7 +39,7 @@ def extract(archive: BinaryIO, into: Path, limits: Limits = LIMITS) -> list[str]
     Names, kinds and sizes are checked before the first byte is written, and the bytes are held to them. Whatever goes
     wrong, `into` is gone again.
     """
-    found = entries(archive, limits.count)
+    found = [_plain(entry) for entry in entries(archive, limits.count) if not _is_clutter(entry.name)]
     for entry in found:
         _check_name(entry.name, limits)
         _check_kind(entry)
@@ -56,6 +56,17 @@ def extract(archive: BinaryIO, into: Path, limits: Limits = LIMITS) -> list[str]
             sync_folder(made)
         undo.pop_all()
     return [entry.name for entry in found if not entry.is_folder]
+
+
+def _plain(entry: Entry) -> Entry:
+    """Some writers begin every name with `./`."""
+    return replace(entry, name=entry.name.removeprefix("./"))
+
+
+def _is_clutter(name: str) -> bool:
+    """What macOS adds to every archive, and the folder itself as some writers list it."""
+    parts = name.removesuffix("/").split("/")
+    return name == "./" or "__MACOSX" in parts or parts[-1] == ".DS_Store"
 
 
 def _check_sizes(found: Sequence[Entry], limits: Limits) -> None:
@@ -102,7 +113,7 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 _DEVICE = re.compile(r"(?:con|prn|aux|nul|com[1-9]|lpt[1-9])(?:\..*)?", re.IGNORECASE)
 _HIDDEN = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 """Turn the direction of what follows: a name would be read as another."""
-_SLASHES = frozenset("/\\\u2044\u2215\u2216\u29f5\u29f8\u29f9")
+_SLASHES = frozenset("\u2044\u2215\u2216\u29f5\u29f8\u29f9")
 
 
 def _check_name(name: str, limits: Limits) -> None:
@@ -111,7 +122,7 @@ def _check_name(name: str, limits: Limits) -> None:
     if any(unicodedata.category(char) in ("Cc", "Zl", "Zp") or char in _HIDDEN for char in name):
         raise refused("has a control character in its name", name)
     if "\\" in name:
-        raise refused("has a backslash in its name", name)
+        raise refused("has a backslash in its name; pack it with forward slashes", name)
     if name.startswith("/") or _DRIVE.match(name):
         raise refused("has an absolute path", name)
     if ".." in parts:
@@ -132,7 +143,7 @@ def _check_name(name: str, limits: Limits) -> None:
 def _look_alike(part: str) -> str | None:
     """Names that are harmless here and something else to another system, or to the eye."""
     plain = unicodedata.normalize("NFKC", part)
-    if plain in (".", "..") or not _SLASHES.isdisjoint(plain):
+    if plain in (".", "..") or "/" in plain or "\\" in plain or not _SLASHES.isdisjoint(part):
         return "has a name that looks like a path"
     if part[-1] in ". ":
         return "has a part that ends in a dot or a blank"

@@ -82,22 +82,31 @@ def _files(workspace: Path) -> Iterator[tuple[str, int]]:
     if workspace.is_symlink():
         return
     looked_at = 0
-    for folder, folders, names in os.walk(workspace, followlinks=False):
-        if Path(folder) == workspace and UPLOADS in folders:
-            folders.remove(UPLOADS)
-        folders.sort()
-        for name in sorted(names):
+    waiting = [""]  # not os.walk: in Python 3.11 it calls itself for each level, and an agent may go deep
+    while waiting:
+        folder = waiting.pop()
+        below = []
+        for name in _names(workspace / folder):
             looked_at += 1
             if looked_at > LOOKED_AT:
                 return
-            path = Path(folder) / name
+            path = f"{folder}{name}"
             try:
-                status = path.lstat()
+                status = (workspace / path).lstat()
             except OSError:
                 continue  # gone since it was listed
-            shown = path.relative_to(workspace).as_posix()
-            if stat.S_ISREG(status.st_mode) and _is_text(shown):
-                yield shown, status.st_size
+            if stat.S_ISDIR(status.st_mode) and path != UPLOADS:
+                below.append(f"{path}/")
+            elif stat.S_ISREG(status.st_mode) and _is_text(path):
+                yield path, status.st_size
+        waiting += reversed(below)
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))  # noqa: PTH208 (a name is all that is needed)
+    except OSError:
+        return []  # gone, not to be read, or too deep to be named
 
 
 def _is_text(path: str) -> bool:
@@ -116,8 +125,13 @@ def _matches(path: str, pattern: str) -> bool:
 
 
 def _match_parts(parts: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
-    if not wanted:
-        return not parts
-    if wanted[0] == "**":
-        return any(_match_parts(parts[skip:], wanted[1:]) for skip in range(len(parts) + 1))
-    return bool(parts) and PurePosixPath(parts[0]).match(wanted[0]) and _match_parts(parts[1:], wanted[1:])
+    """Step by step, with every place that the pattern may have come to: trying each way would take for ever."""
+    reached = {0}
+    for part in wanted:
+        if part == "**":
+            reached = set(range(min(reached), len(parts) + 1))
+        else:
+            reached = {at + 1 for at in reached if at < len(parts) and PurePosixPath(parts[at]).match(part)}
+        if not reached:
+            return False
+    return len(parts) in reached

@@ -6,68 +6,102 @@ import hashlib
 import json
 import os
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from turnkeeper.core.contract import ArtifactRule
 from turnkeeper.core.errors import FileNotAvailable
 from turnkeeper.skills import artifacts
 
 CHUNK = 1024 * 1024
+LARGE = 1 << 30
+"""From here on an entry is of the zip64 kind, which not every reader takes, ours among them."""
 RESULT = "result.json"
 MANIFEST = "manifest.json"
 
 
-class Bundle:
-    """Written to any file; the same run gives the same bytes each time."""
+class _Out:
+    """Where the zip is written to: what is not sent yet."""
 
-    def __init__(self, out: IO[bytes], at: datetime) -> None:
-        self._zip = zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED)
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+
+    def write(self, data: bytes) -> int:
+        self._pieces.append(bytes(data))
+        return len(data)
+
+    def flush(self) -> None:
+        pass
+
+    def take(self) -> bytes:
+        taken, self._pieces = b"".join(self._pieces), []
+        return taken
+
+
+class Bundle:
+    """Made piece by piece as it is sent: its size costs neither disk nor memory, and a client that hangs up ends it.
+
+    The same run gives the same bytes each time.
+    """
+
+    def __init__(self, at: datetime) -> None:
+        self._out = _Out()
+        self._zip = zipfile.ZipFile(cast(IO[bytes], self._out), "w", zipfile.ZIP_DEFLATED)
         # The format knows no time before 1980.
         self._at = max(at.timetuple()[:6], (1980, 1, 1, 0, 0, 0))
         self._files: list[dict[str, Any]] = []
 
-    def add_result(self, result: Mapping[str, Any]) -> None:
-        data = json.dumps(result, ensure_ascii=False, indent=2).encode() + b"\n"
+    def pieces(
+        self,
+        result: Mapping[str, Any] | None,
+        workspace: Path,
+        rules: Sequence[ArtifactRule],
+        about: Mapping[str, Any],
+    ) -> Generator[bytes]:
+        """The manifest comes last: only then are all checksums known."""
+        with self._zip:
+            if result is not None:
+                self._add_result(result)
+            for found in artifacts.find(workspace, rules):
+                yield from self._copied(workspace, found)
+            with self._entry(MANIFEST) as entry:
+                entry.write(_json({**about, "files": self._files}))
+        yield self._out.take()
+
+    def _add_result(self, result: Mapping[str, Any]) -> None:
+        data = _json(result)
         with self._entry(RESULT) as entry:
             entry.write(data)
         self._note(
             RESULT, len(data), hashlib.sha256(data).hexdigest(), role="result", mime="application/json"
         )
 
-    def add_artifacts(self, workspace: Path, rules: Sequence[ArtifactRule]) -> None:
-        for found in artifacts.find(workspace, rules):
-            try:
-                handle = artifacts.open_inside(workspace, found.path)
-            except FileNotAvailable:
-                continue  # gone, or no ordinary file any more, since it was listed
-            with os.fdopen(handle, "rb") as file:
-                self._copy(file, found)
-
-    def close(self, about: Mapping[str, Any]) -> None:
-        """The manifest comes last: only then are all checksums known."""
-        manifest = {**about, "files": self._files}
-        with self._entry(MANIFEST) as entry:
-            entry.write(json.dumps(manifest, ensure_ascii=False, indent=2).encode() + b"\n")
-        self._zip.close()
-
-    def _copy(self, file: IO[bytes], found: artifacts.Artifact) -> None:
+    def _copied(self, workspace: Path, found: artifacts.Artifact) -> Generator[bytes]:
+        try:
+            handle = artifacts.open_inside(workspace, found.path)
+        except FileNotAvailable:
+            return  # gone, or no ordinary file any more, since it was listed
         name, digest, left = f"artifacts/{found.path}", hashlib.sha256(), found.size
-        with self._entry(name) as entry:
-            # No more than was listed: a file that grows without end must not fill the disk twice.
+        with os.fdopen(handle, "rb") as file, self._entry(name, found.size) as entry:
+            # No more than was listed, however the file grows meanwhile.
             while left and (chunk := file.read(min(CHUNK, left))):
                 entry.write(chunk)
                 digest.update(chunk)
                 left -= len(chunk)
+                yield self._out.take()
         self._note(name, found.size - left, digest.hexdigest(), role=found.role, mime=found.mime)
 
-    def _entry(self, name: str) -> IO[bytes]:
+    def _entry(self, name: str, size: int = 0) -> IO[bytes]:
         info = zipfile.ZipInfo(name, self._at)
         info.compress_type = zipfile.ZIP_DEFLATED
         info.external_attr = 0o600 << 16
-        return self._zip.open(info, "w", force_zip64=True)
+        return self._zip.open(info, "w", force_zip64=size > LARGE)
 
     def _note(self, path: str, size: int, sha256: str, *, role: str | None, mime: str) -> None:
         self._files.append({"path": path, "size": size, "sha256": sha256, "role": role, "mime": mime})
+
+
+def _json(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, ensure_ascii=False, indent=2).encode() + b"\n"

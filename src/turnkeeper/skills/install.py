@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import re
 import secrets
 import shutil
 from pathlib import Path
@@ -18,7 +17,7 @@ from turnkeeper.core.errors import SkillBroken, SkillNotFound, SkillNotManaged, 
 from turnkeeper.core.skill import Skill
 from turnkeeper.skills.archive import extract
 from turnkeeper.skills.durable import sync_folder
-from turnkeeper.skills.package import RUNNER_FILE, SKILL_FILE, Shelf, load
+from turnkeeper.skills.package import ID, RUNNER_FILE, SKILL_FILE, VERSION, Shelf, load
 from turnkeeper.skills.ziptable import shown
 
 log = logging.getLogger(__name__)
@@ -27,13 +26,8 @@ UNNAMED = "(unnamed)"
 """What an archive is called before it has told its name; no skill can be called so."""
 MOVING = ".moving"
 NEW, OLD, GONE = "new-", "old-", "gone-"
-CLUTTER = ("__MACOSX", ".DS_Store")
-"""What macOS adds to every archive."""
 LISTED = 5
 """Names in a message at the most."""
-
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_VERSION = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9}){0,9}")
 
 
 class Library:
@@ -66,7 +60,7 @@ class Library:
         """Runs that have begun keep their copies. Blocking."""
         gone = self._moving / f"{GONE}{secrets.token_hex(8)}"
         with self._shelf.lock:
-            if not _ID.fullmatch(skill_id) or not self._has(skill_id):
+            if not ID.fullmatch(skill_id) or not self._has(skill_id):
                 self._require_managed(skill_id)
                 raise SkillNotFound(f"there is no skill '{shown(skill_id)}' to remove")
             self._settle(skill_id)
@@ -151,8 +145,6 @@ class Library:
 
 def _unwrapped(folder: Path) -> Path:
     """Where the skill is in an archive: at its top, or in the only folder at its top."""
-    for clutter in [path for name in CLUTTER for path in folder.rglob(name)]:
-        _discard(clutter)
     inside = sorted(folder.iterdir())
     places = [folder, *inside] if len(inside) == 1 else [folder]
     for package in places:
@@ -170,8 +162,9 @@ def _unwrapped(folder: Path) -> Path:
 
 def _id(skill: Skill, package: Path) -> str:
     """The runner's word counts first, then the folder's name, then the name in the front matter."""
-    skill_id = skill.name if skill.id == package.name == UNNAMED else skill.id
-    if _ID.fullmatch(skill_id):
+    is_named = skill.id != package.name or ID.fullmatch(skill.id)
+    skill_id = skill.id if is_named else skill.name
+    if ID.fullmatch(skill_id):
         return skill_id
     where = f"id in {RUNNER_FILE}, else the name of the archive's folder, else name in {SKILL_FILE}"
     raise SkillBroken(
@@ -181,7 +174,7 @@ def _id(skill: Skill, package: Path) -> str:
 
 
 def _numbers(version: str) -> list[int] | None:
-    if not _VERSION.fullmatch(version):
+    if not VERSION.fullmatch(version):
         return None
     numbers = [int(part) for part in version.split(".")]
     while numbers and numbers[-1] == 0:  # 1.0 is 1.0.0

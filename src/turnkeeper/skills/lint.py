@@ -9,11 +9,12 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote
 
-from turnkeeper.core.skill import INPUT_SOURCE, Skill
+from turnkeeper.core.contract import INPUT_SOURCE
+from turnkeeper.core.skill import Skill
 from turnkeeper.skills import schema
 from turnkeeper.skills.findings import LINT as LINT
 from turnkeeper.skills.findings import Finding, Severity, as_text, finding
-from turnkeeper.skills.package import KINDS, RUNNER_FILE, SKILL_FILE, Package, read
+from turnkeeper.skills.package import KINDS, RUNNER_FILE, SKILL_FILE, VERSION, Package, read
 
 Found = Iterator[Finding]
 
@@ -33,7 +34,6 @@ KNOWN: Mapping[str, tuple[str, ...]] = {
 """The fields of `runner.json`: at its top, and inside those that have fields of their own."""
 
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-_VERSION = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9}){0,9}")
 _PLACEHOLDER = re.compile(r"\{\{([^{}\n]{1,100})\}\}")
 _CODE = re.compile(r"`[^`\n]*`")
 _LINK = re.compile(r"\]\(\s*<?([^()\[\]\s<>]+)")
@@ -62,7 +62,7 @@ def lint_each(roots: Iterable[Path], engines: Collection[str]) -> dict[Path, lis
 
 def _all(root: Path, package: Package, engines: Collection[str]) -> list[Finding]:
     found = [*package.findings, *_front(root, package), *_links(root, package.text.body)]
-    if not _VERSION.fullmatch(package.skill.version):
+    if not VERSION.fullmatch(package.skill.version):
         where = SKILL_FILE if package.runner is None or "version" not in package.runner else RUNNER_FILE
         message = f"the version {package.skill.version[:50]!r} is not numbers with dots, such as 1.2.0"
         found.append(finding("VERSION_NOT_NUMBERS", where, message))

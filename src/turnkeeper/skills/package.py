@@ -10,11 +10,11 @@ from dataclasses import dataclass, fields
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from turnkeeper.core.contract import ArtifactRule
+from turnkeeper.core.contract import INPUT_SOURCE, ArtifactRule
 from turnkeeper.core.errors import SkillBroken, SkillNotFound, Warn
 from turnkeeper.core.evidence import MARKER_KEY
 from turnkeeper.core.run import Mode, RunWarning, Timeouts
-from turnkeeper.core.skill import INPUT_SOURCE, Skill
+from turnkeeper.core.skill import Skill
 from turnkeeper.skills import schema
 from turnkeeper.skills.findings import Finding, Severity, as_text
 from turnkeeper.skills.reader import SKILL_FILE as SKILL_FILE
@@ -25,8 +25,10 @@ KINDS = ("input", "parameter", "output")
 MAX_SECONDS = 365 * 24 * 3600
 MOST_ATTEMPTS = 1_000_000
 
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """A skill that is installed gets a folder of this name."""
+VERSION = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9}){0,9}")
+"""Versions that can be compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +185,7 @@ class _Maker:
         value = runner.get("id")
         if value is None:
             return as_text(self._root.name)
-        if not isinstance(value, str) or not _ID.fullmatch(value):
+        if not isinstance(value, str) or not ID.fullmatch(value):
             self._wrong(
                 "ID_INVALID",
                 "the id must be 1 to 64 letters, digits, '.', '_' or '-', and begin with a letter or digit",
@@ -232,7 +234,9 @@ class _Maker:
                 self._wrong("FILE_INPUT_INVALID", message, name)
 
     def _names(self, runner: dict[str, Any], key: str) -> tuple[str, ...]:
-        value = runner.get(key, [])
+        value = runner.get(key)
+        if value is None:
+            return ()
         if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
             self._wrong("FIELD_INVALID", f"{key} must be a list of names")
             return ()

@@ -26,6 +26,7 @@ Stamp = tuple[int, int, int] | None
 """Changes whenever the file does; None while there is none."""
 
 _KEY = re.compile(r"[\w-]+")
+_BLOCK = re.compile(r"[|>][-+0-9]{0,2}")
 _DECIMAL = re.compile(r"^[ \t]*version:[ \t]+(\d+\.\d+)[ \t]*$", re.MULTILINE)
 
 
@@ -177,10 +178,14 @@ def _head(path: Path, most: int) -> bytes:
 def _by_line(matter: str) -> dict[str, str]:
     """Mostly it was a colon in a description without quotes; the lines themselves are clear enough."""
     found: dict[str, str] = {}
+    block = ""
     for line in matter.split("\n"):
         key, colon, rest = line.partition(":")
-        if colon and rest[:1] in (" ", "\t") and rest.strip() and _KEY.fullmatch(key):
-            found[key] = rest.strip()
+        if block and line[:1] in (" ", "\t"):
+            found[block] = f"{found[block]} {line.strip()}".strip()
+        elif colon and rest[:1] in (" ", "\t") and rest.strip() and _KEY.fullmatch(key):
+            block = key if _BLOCK.fullmatch(rest.strip()) else ""
+            found[key] = "" if block else rest.strip()
     return found
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from turnkeeper.core.contract import Contract, FileInput, file_inputs
 from turnkeeper.core.errors import ArchiveRefused, InputInvalid, InvalidRequest
-from turnkeeper.core.skill import FileInput, Skill
 from turnkeeper.skills import archive, schema
 from turnkeeper.skills.artifacts import UPLOADS
 from turnkeeper.skills.durable import sync_folder
@@ -47,9 +47,9 @@ def misnamed(inputs: Sequence[FileInput], given: Mapping[str, Any]) -> list[str]
     ]
 
 
-def receive(skill: Skill, given: Mapping[str, Any], parts: Sequence[Part], into: Path) -> Found:
+def receive(contract: Contract, given: Mapping[str, Any], parts: Sequence[Part], into: Path) -> Found:
     """The upload in the new folder `into`; where each input's file will be in the workspace. All of it or nothing."""
-    inputs = skill.file_inputs
+    inputs = file_inputs(contract.input_schema)
     if [part.name for part in parts] == [ARCHIVE] and ARCHIVE not in {each.key for each in inputs}:
         found, errors = assign(inputs, given, archive.extract(parts[0].file, into))
     else:
@@ -57,8 +57,8 @@ def receive(skill: Skill, given: Mapping[str, Any], parts: Sequence[Part], into:
         missing = [key for key in expected(inputs, given) if key not in found]
         errors = [f"/input/{key}: is not in the upload" for key in missing]
     files = {key: _placed(path) for key, path in found.items()}
-    if not errors and skill.input_schema is not None:
-        errors = [f"/input{error}" for error in schema.errors(skill.input_schema, {**given, **files})]
+    if not errors and contract.input_schema is not None:
+        errors = schema.below("input", schema.errors(contract.input_schema, {**given, **files}))
     if errors:
         raise InputInvalid(f"the upload does not fit the skill: {'; '.join(errors)}", errors=errors)
     return files

@@ -26,6 +26,10 @@ class RunFolder:
         return self.root / "home"
 
     @property
+    def _new_skill(self) -> Path:
+        return self.root / "skill.new"
+
+    @property
     def uploads(self) -> Path:
         return self.workspace / UPLOADS
 
@@ -37,23 +41,22 @@ class RunFolder:
         for folder in (self.root, self.workspace, self.home, self.root / "raw"):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    def freeze(self, skill_root: Path, at: Path, patch: Callable[[bytes], bytes]) -> None:
-        """The run's own copy of the skill, patched, where its engine looks for it.
-
-        It is made under another name first: a crash leaves no half copy. Plain copies and no hard links: the agent
-        may write to them.
-        """
-        staging = self.root / "skill.new"
-        shutil.rmtree(staging, ignore_errors=True)
+    def copy_skill(self, skill_root: Path) -> None:
+        """Under another name first: a crash leaves no half copy. No hard links: the agent may write to it."""
+        _discard(self._new_skill)
         # Links are copied as links: a skill cannot make us read outside its folder.
-        shutil.copytree(skill_root, staging, symlinks=True)
-        staging.chmod(0o700)  # the operator's folder may be read-only
-        skill_file = staging / SKILL_FILE
+        shutil.copytree(skill_root, self._new_skill, symlinks=True)
+        _make_writable(self._new_skill)
+
+    def place_skill(self, at: Path, patch: Callable[[bytes], bytes]) -> None:
+        """The copy, patched, where the engine looks for it; one from a start that came to nothing goes."""
+        skill_file = self._new_skill / SKILL_FILE
         text = patch(skill_file.read_bytes())
         skill_file.unlink()  # it may be a link, or read-only
         skill_file.write_bytes(text)
+        _discard(at)
         at.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        staging.rename(at)
+        self._new_skill.rename(at)
 
     def write_home(self, files: Mapping[str, bytes]) -> None:
         for name, data in files.items():
@@ -69,3 +72,14 @@ class RunFolder:
             with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                 file.write(data)
             fresh.rename(path)
+
+
+def _discard(folder: Path) -> None:
+    _make_writable(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _make_writable(root: Path) -> None:
+    """The operator's folders may be read-only; copies of them could be neither changed nor deleted."""
+    for folder, _, _ in os.walk(root):
+        Path(folder).chmod(0o700)

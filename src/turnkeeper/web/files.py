@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import tempfile
-from collections.abc import AsyncIterator, Iterator
+import threading
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, cast
 
@@ -13,9 +13,9 @@ from fastapi import APIRouter, Query
 from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.responses import Response, StreamingResponse
 
-from turnkeeper.core.errors import FileNotAvailable, ResultNotAvailable, RunNotEnded, StorageUnavailable
+from turnkeeper.core.errors import FileNotAvailable, ResultNotAvailable, RunNotEnded
 from turnkeeper.core.fcmp import instant
-from turnkeeper.core.run import Attempt, Run
+from turnkeeper.core.run import Attempt
 from turnkeeper.skills import artifacts
 from turnkeeper.skills.bundle import Bundle
 from turnkeeper.skills.workspace import RunFolder
@@ -88,16 +88,14 @@ async def get_bundle(run_id: RunId, house: HouseOf) -> Response:
         raise RunNotEnded(
             f"the run is {run.state.value}; its bundle is there when it has ended", state=run.state.value
         )
-    try:
-        file = await asyncio.to_thread(_bundle, run, house.stage.folder(run.id))
-    except OSError as error:
-        raise StorageUnavailable(f"the bundle cannot be written: {error.strerror}") from error
-    size = os.fstat(file.fileno()).st_size
-    headers = {
-        "Content-Disposition": f'attachment; filename="{run.id}.zip"',
-        "Content-Length": str(size),
-    }
-    return StreamingResponse(_send(file, 0, size), media_type=ZIP, headers=headers)
+    pieces = Bundle(run.finished_at or run.updated_at).pieces(
+        run.result,
+        house.stage.folder(run.id).workspace,
+        run.job.contract.artifacts,
+        views.manifest_view(run),
+    )
+    headers = {"Content-Disposition": f'attachment; filename="{run.id}.zip"'}
+    return StreamingResponse(_made(pieces), media_type=ZIP, headers=headers)
 
 
 @router.get("/{run_id}/logs", response_model=schemas.Logs)
@@ -134,21 +132,24 @@ async def get_log(
     )
 
 
-def _bundle(run: Run, folder: RunFolder) -> BinaryIO:
-    """Built on disk, under no name: it is gone as soon as it was sent."""
-    # The run's own folder and not /tmp, which may be small; a run canceled before its first turn has none yet.
-    folder.make()
-    file = cast(BinaryIO, tempfile.TemporaryFile(dir=folder.root, buffering=0))  # noqa: SIM115 - closed by _send
+async def _made(pieces: Generator[bytes]) -> AsyncIterator[bytes]:
+    """Each piece on a thread, and no thread kept while the client takes its time."""
+    taking = threading.Lock()
+
+    def take() -> bytes | None:
+        with taking:
+            return next(pieces, None)
+
+    def close() -> None:
+        with taking:  # a thread may still be at it when the client has gone
+            pieces.close()
+
     try:
-        written = Bundle(file, run.finished_at or run.updated_at)
-        if run.result is not None:
-            written.add_result(run.result)
-        written.add_artifacts(folder.workspace, run.job.contract.artifacts)
-        written.close(views.manifest_view(run))
-    except BaseException:
-        file.close()
-        raise
-    return file
+        while (piece := await asyncio.to_thread(take)) is not None:
+            if piece:
+                yield piece
+    finally:
+        asyncio.get_running_loop().run_in_executor(None, close)
 
 
 def _open(root: Path, path: str) -> BinaryIO:
