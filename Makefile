@@ -26,7 +26,7 @@ run: $(VENV)/.run ## start the service with the example skills (data in .turnkee
 	@$(VENV)/bin/turnkeeper serve --data-dir .turnkeeper --skills-dir examples/skills $(ARGS)
 
 test: $(VENV)/.dev ## run the tests
-	@$(PY) -m pytest $(ARGS)
+	@$(PY) -m pytest --numprocesses auto --dist loadfile $(ARGS)
 
 check: $(VENV)/.dev ## format, lint, types, import rules, lock files
 	@echo "== format"

@@ -179,17 +179,17 @@ FILES = {
 }
 
 
-def test_inline_part_is_what_the_job_brings_itself() -> None:
+def test_before_the_upload_a_file_may_be_anything_but_must_be_announced() -> None:
     before = json.dumps(FILES)
-    part = schema.inline_part(FILES, ["report", "more", "extra"])
-    assert part["required"] == ["title"]
-    assert list(part["properties"]) == ["title", "tags", "any"]
-    assert part["additionalProperties"] is False
-    assert schema.errors(part, {"title": "x"}) == []
-    assert len(schema.errors(part, {"title": "x", "report": "inline"})) == 1
+    part = schema.before_upload(FILES, ["report", "more", "extra"])
+    to_come = dict.fromkeys(("report", "more"), "")
+    assert schema.errors(part, {"title": "x", **to_come}) == []
+    assert len(schema.errors(part, {"title": 5, **to_come})) == 1
+    assert len(schema.errors(part, {"title": "x", "stranger": 1, **to_come})) == 1
+    assert len(schema.errors(part, {"title": "x"})) == 2
     assert json.dumps(FILES) == before
 
 
 @pytest.mark.parametrize("wanted", [{}, {"type": "object"}, {"properties": {"a": {}}, "required": ["a"]}])
-def test_inline_part_of_a_schema_without_files_is_the_schema(wanted: dict[str, Any]) -> None:
-    assert schema.inline_part(wanted, []) == wanted
+def test_before_the_upload_a_schema_without_files_is_the_same(wanted: dict[str, Any]) -> None:
+    assert schema.before_upload(wanted, []) == wanted

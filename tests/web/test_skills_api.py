@@ -282,10 +282,10 @@ async def test_a_run_that_starts_while_its_skill_is_replaced_has_one_version(
         for version in range(2, 25):
             await installed(client, skill("busy", str(version)))
 
-    async def run() -> list[str]:
+    async def create() -> list[str]:
         return [await client.create("busy", **INTERACTIVE) for _ in range(20)]
 
-    _, runs = await asyncio.gather(replace(), run())
+    _, runs = await asyncio.gather(replace(), create())
     ended = [await client.settled(run_id) for run_id in runs]
     assert {run["error"]["code"] for run in ended if run["status"] == "failed"} <= {"SKILL_CHANGED"}
     started = [run for run in ended if run["status"] == "waiting_user"]

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jsonschema_rs import Draft202012Validator, FancyRegexOptions, RegexOptions
-
-from turnkeeper.skills.subschemas import Graph, Node, order
+from turnkeeper.skills import patterns
+from turnkeeper.skills.patterns import Cost
+from turnkeeper.skills.subschemas import Graph, Node, order, pointer
 
 DEEPEST = 200
 """Levels of a schema or of a value that is told about: the validator's own limit is 255."""
@@ -28,39 +28,37 @@ WORK = 1_000_000
 """Meetings of a subschema and a value in one check."""
 LISTED = 300_000
 """The same where errors are listed; there, every copy of a value counts with all that is in it."""
-TEXT = 4_000_000
-"""Characters that patterns look at in one check."""
+TIME = 500_000_000
+"""Nanoseconds that patterns may take in one check; where errors are listed, they take as long again."""
+SHORT = 100
+"""Characters that every pattern must be quick enough for."""
 PATTERNS = 200
 """How many a schema may have, for their memory's sake; a large one counts as several."""
-AROUND = 500
-"""The longest pattern that may look around or back."""
-
-_BACKTRACKS = 500
-_KB = 1024
-PATTERN_OPTIONS = FancyRegexOptions(
-    backtrack_limit=_BACKTRACKS, size_limit=10 * _KB * _KB, dfa_size_limit=256 * _KB
-)
 
 
 @dataclass(frozen=True, slots=True)
-class _Grade:
-    """What a pattern costs if it compiles with these options."""
+class Refusal:
+    """Why a value cannot be checked, with the JSON pointer of what is in the way."""
 
-    options: RegexOptions | FancyRegexOptions
-    for_text: int
-    for_memory: int
+    reason: str
+    place: str = "/"
 
 
-# The plain engine takes time in proportion to the text. With look-around or back-references it is the square of it,
-# or worse until the limit ends it without a verdict.
-_PLAIN = (
-    _Grade(RegexOptions(size_limit=64 * _KB), 1, 1),
-    _Grade(RegexOptions(size_limit=10 * _KB * _KB), 200, 20),
-)
-_FANCY = (
-    _Grade(FancyRegexOptions(backtrack_limit=_BACKTRACKS, size_limit=64 * _KB), 400, 2),
-    _Grade(FancyRegexOptions(backtrack_limit=_BACKTRACKS, size_limit=_KB * _KB), 4000, 10),
-)
+@dataclass(frozen=True, slots=True)
+class _Match:
+    """A pattern and a text: a value, or a name in the object that stands for it here."""
+
+    time: int
+    pattern: str
+    length: int
+    holder: object
+
+    def refusal(self, value: object) -> Refusal:
+        what = "a name of" if isinstance(self.holder, dict) else "a text of"
+        reason = f"{what} {self.length} characters is too long for the pattern {_cut(self.pattern)}"
+        if self.time <= TIME:
+            reason = f"too much text for the schema's patterns: {what} {self.length} characters costs most"
+        return Refusal(reason, pointer(_way_to(self.holder, value)))
 
 
 class Bounds:
@@ -72,23 +70,28 @@ class Bounds:
         self._reach = self._measure()
         self._is_recursive, paths = self._unfold()
         self._cost_of = self._patterns()
+        self._matching = {id(node) for node in self._graph.nodes if _patterns_of(node)}
         self._lists = {id(node): _compared(node) for node in self._graph.nodes if _compared(node)}
+        self._flat = self._flatten()
         self._is_small = not (self._is_recursive or self._cost_of or self._lists) and paths <= SMALL
 
-    def refusal(self, value: object) -> str | None:
+    def refusal(self, value: object) -> Refusal | None:
         """Why this value cannot be checked; None if it can."""
         if self._is_small:
             return None
         if self._is_recursive and levels(value, self._deepest) > self._deepest:
-            return f"it nests deeper than {self._deepest} levels"
-        work = text = 0
+            return Refusal(f"it nests deeper than {self._deepest} levels")
+        work = time = 0
+        slowest: _Match | None = None
         for node, each in self._meetings(value, once=True):
-            work += 1 + self._lists.get(id(node), 0)
-            text += self._characters(node, each)
+            work += 1 + self._lists.get(id(node), 0) + self._inside_flat(node, each)
             if work > WORK:
-                return "it is too large for this schema"
-            if text > TEXT:
-                return "it has too much text for the schema's patterns"
+                return Refusal("it is too large for this schema")
+            for match in self._matches(node, each) if id(node) in self._matching else ():
+                time += match.time
+                slowest = match if slowest is None or match.time > slowest.time else slowest
+                if time > TIME:
+                    return slowest.refusal(value)
         return None
 
     def can_list(self, value: object) -> bool:
@@ -134,29 +137,45 @@ class Bounds:
             raise ValueError(f"more than {PATHS} ways lead through its references")
         return recursive, paths[id(self._root)]
 
-    def _patterns(self) -> dict[str, int]:
-        """What a character costs, for each pattern."""
-        written = {pattern for node in self._graph.nodes for pattern in _patterns_of(node)}
-        found: dict[str, int] = {}
-        memory = 0
-        for pattern in sorted(written):
-            grade = _grade(pattern)
-            found[pattern] = grade.for_text
-            memory += grade.for_memory
-            if memory > PATTERNS:
-                raise ValueError("its patterns are too many or too large")
+    def _patterns(self) -> dict[str, Cost]:
+        found: dict[str, Cost] = {}
+        for node in self._graph.nodes:
+            for pattern in _patterns_of(node):
+                if pattern not in found:
+                    found[pattern] = _cost(pattern, self._graph.place(node))
+                    if sum(cost.memory for cost in found.values()) > PATTERNS:
+                        raise ValueError("its patterns are too many or too large")
         return found
 
-    def _characters(self, node: Node, value: object) -> int:
-        if isinstance(value, str):
-            return len(value) * self._cost_of.get(node.get("pattern", ""), 0)
-        if isinstance(value, dict) and "patternProperties" in node:
-            each = sum(self._cost_of[pattern] for pattern in node["patternProperties"])
-            return sum(len(key) for key in value) * each
-        return 0
+    def _flatten(self) -> dict[int, int]:
+        """Subschemas with nothing inside that needs a look: it is enough to count there, and much quicker."""
+        both = self._graph.both
+        busy = self._matching | self._lists.keys()
+        quiet = {id(node) for node in self._graph.nodes if not both(node) and id(node) not in busy}
+        return {
+            id(node): self._graph.asked_inside(node)
+            for node in self._graph.nodes
+            if not self._graph.same(node) and all(id(sub) in quiet for sub in both(node))
+        }
+
+    def _inside_flat(self, node: Node, value: object) -> int:
+        return self._flat.get(id(node), 0) * len(value) if isinstance(value, dict | list) else 0
+
+    def _matches(self, node: Node, value: object) -> Iterator[_Match]:
+        """Every text that a pattern of this node looks at."""
+        if isinstance(value, str) and "pattern" in node:
+            pattern = node["pattern"]
+            yield _Match(self._cost_of[pattern].of(len(value)), pattern, len(value), value)
+        elif isinstance(value, dict) and "patternProperties" in node:
+            for pattern in node["patternProperties"]:
+                for key in value:
+                    yield _Match(self._cost_of[pattern].of(len(key)), pattern, len(key), value)
 
     def _meetings(self, value: object, *, once: bool) -> Iterator[tuple[Node, Any]]:
-        """Of every subschema and every value that it may be asked of: once each, or as often as it is asked."""
+        """Of every subschema and every value that it may be asked of: once each, or as often as it is asked.
+
+        Where it is once, what is inside flat subschemas is left out.
+        """
         seen: set[tuple[int, int]] = set()
         waiting = [iter([(self._root, value)])]
         while waiting:
@@ -165,6 +184,9 @@ class Bounds:
                 waiting.pop()
                 continue
             node, each = meeting
+            if once and id(node) in self._flat:
+                yield meeting
+                continue
             if once and isinstance(each, dict | list):
                 if (id(node), id(each)) in seen:
                     continue
@@ -210,17 +232,27 @@ def _patterns_of(node: Node) -> list[str]:
     return [*own, *node.get("patternProperties", {})]
 
 
-def _grade(pattern: str) -> _Grade:
-    grades = _PLAIN + _FANCY if len(pattern) <= AROUND else _PLAIN
-    for grade in grades:
-        if _compiles(pattern, grade.options):
-            return grade
-    raise ValueError(f"the pattern {pattern[:100]!r} is not a regular expression, or grows too large")
-
-
-def _compiles(pattern: str, options: RegexOptions | FancyRegexOptions) -> bool:
+def _cost(pattern: str, place: str) -> Cost:
     try:
-        Draft202012Validator({"pattern": pattern}, pattern_options=options)
-    except ValueError:
-        return False
-    return True
+        cost = patterns.cost(pattern)
+    except ValueError as error:
+        raise ValueError(f"{place}: the pattern {_cut(pattern)} {error}") from None
+    if cost.of(SHORT) > TIME:
+        raise ValueError(f"{place}: the pattern {_cut(pattern)} is too slow, even for {SHORT} characters")
+    return cost
+
+
+def _cut(pattern: str) -> str:
+    return repr(pattern if len(pattern) <= 80 else pattern[:79] + "…")
+
+
+def _way_to(wanted: object, value: object) -> list[str]:
+    """Where it first is in the value: the same object, not an equal one."""
+    waiting: list[tuple[list[str], object]] = [([], value)]
+    while waiting:
+        way, each = waiting.pop()
+        if each is wanted:
+            return way
+        steps = each.items() if isinstance(each, dict) else enumerate(each) if isinstance(each, list) else ()
+        waiting += [([*way, str(step)], inner) for step, inner in steps]
+    return []

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache, lru_cache
 from itertools import islice
 from typing import Any
 
 from jsonschema_rs import Draft202012Validator, ValidationError, ValidationErrorKind
 
-from turnkeeper.skills.bounds import DEEPEST, PATTERN_OPTIONS, Bounds, levels
+from turnkeeper.skills.bounds import DEEPEST, Bounds, levels
+from turnkeeper.skills.patterns import OPTIONS
 
 MOST = 100
 LONGEST = 300
@@ -50,21 +51,24 @@ def defaults(schema: Mapping[str, Any] | None, given: Mapping[str, Any]) -> dict
     return {**given, **missing}
 
 
-def inline_part(schema: Mapping[str, Any], file_keys: Collection[str]) -> dict[str, Any]:
-    """The input schema without its files: what the job's own JSON must fit."""
-    part = dict(schema)
-    if "properties" in part:
-        part["properties"] = {key: entry for key, entry in part["properties"].items() if key not in file_keys}
-    if "required" in part:
-        part["required"] = [key for key in part["required"] if key not in file_keys]
-    return part
+def before_upload(schema: Mapping[str, Any], file_keys: Collection[str]) -> dict[str, Any]:
+    """The input schema for the time before the upload: a file may be anything, but it must be announced."""
+    anything = dict.fromkeys(file_keys, True)
+    return (
+        {**schema, "properties": {**schema.get("properties", {}), **anything}} if anything else dict(schema)
+    )
+
+
+def below(place: str, errors: Iterable[str]) -> list[str]:
+    """The same errors, about a value that itself stands at `/place`."""
+    return [f"/{place}{error.removeprefix('/') if error.startswith('/: ') else error}" for error in errors]
 
 
 class _Compiled:
     def __init__(self, schema: dict[str, Any]) -> None:
         _metaschema().validate(schema)
         self.bounds = Bounds(schema)
-        self.validator = Draft202012Validator(schema, retriever=_refuse, pattern_options=PATTERN_OPTIONS)
+        self.validator = Draft202012Validator(schema, retriever=_refuse, pattern_options=OPTIONS)
 
 
 @lru_cache(maxsize=256)
@@ -80,7 +84,7 @@ def _metaschema() -> Draft202012Validator:
 def _errors(compiled: _Compiled, value: object) -> list[str]:
     refusal = compiled.bounds.refusal(value)
     if refusal:
-        raise ValueError(refusal)
+        return [f"{refusal.place}: cannot be checked: {_short(refusal.reason)}"]
     if compiled.validator.is_valid(value):
         return []
     if not compiled.bounds.can_list(value):

@@ -25,6 +25,7 @@ _SINGLE = frozenset(
     | {"additionalProperties", "unevaluatedProperties", "propertyNames"}
 )
 _NOT_APPLIED = frozenset({"$defs", "definitions", "contentSchema"})
+_ONE_EACH = frozenset({"properties", "prefixItems"})
 _REFERENCES = ("$ref", "$dynamicRef")
 
 
@@ -34,13 +35,19 @@ class Graph:
     def __init__(self, root: Node) -> None:
         self._root = root
         self._at = dict(_places(root))
+        self._ways = {id(node): way for way, node in self._at.items()}
         self.nodes = [node for node in self._at.values() if isinstance(node, dict)]
         self._named = _anchors(self.nodes)
         self._same: dict[int, list[Node]] = {}
         self._below: dict[int, list[Node]] = {}
+        self._asked: dict[int, int] = {}
         for way, node in self._at.items():
             if isinstance(node, dict):
                 self._link(way, node)
+
+    def place(self, node: Node) -> str:
+        """Its JSON pointer."""
+        return pointer(self._ways[id(node)])
 
     def same(self, node: Node) -> list[Node]:
         """What is asked of the same value."""
@@ -49,6 +56,10 @@ class Graph:
     def both(self, node: Node) -> list[Node]:
         """What is asked of the same value, and of values inside it."""
         return self._same[id(node)] + self._below[id(node)]
+
+    def asked_inside(self, node: Node) -> int:
+        """How many subschemas of this node, at most, are asked of each value directly inside its own."""
+        return self._asked[id(node)]
 
     def meetings(self, node: Node, value: object) -> Iterator[tuple[Node, Any]]:
         """One step further: what else is asked of this value, and what of each value inside. Rather too much."""
@@ -65,12 +76,19 @@ class Graph:
 
     def _link(self, way: Way, node: Node) -> None:
         if way and "$id" in node:
-            raise ValueError(f"{_shown(way)}: only the root may have an $id")
+            raise ValueError(f"{pointer(way)}: only the root may have an $id")
         same: list[Any] = []
         below: list[Any] = []
-        for (key, *_), sub in _parts(node):
-            if key not in _NOT_APPLIED:
-                (same if key in _SAME else below).append(sub)
+        asked: set[Way] = set()
+        for step, sub in _parts(node):
+            key = step[0]
+            if key in _SAME:
+                same.append(sub)
+            elif key not in _NOT_APPLIED:
+                below.append(sub)
+                if isinstance(sub, dict):
+                    asked.add((key,) if key in _ONE_EACH else step)
+        self._asked[id(node)] = len(asked)
         for key in _REFERENCES:
             if key in node:
                 same.append(self._resolve(way, node[key]))
@@ -84,12 +102,12 @@ class Graph:
         name = unquote(fragment[1:])
         if not fragment.startswith("#"):
             raise ValueError(
-                f"{_shown(way)}: only references within the file are followed, not {reference!r}"
+                f"{pointer(way)}: only references within the file are followed, not {reference!r}"
             )
         target = tuple(part.replace("~1", "/").replace("~0", "~") for part in name[1:].split("/"))
         found = self._at.get(target) if name.startswith("/") else self._named.get(name)
         if found is None:
-            raise ValueError(f"{_shown(way)}: there is no subschema {reference!r}")
+            raise ValueError(f"{pointer(way)}: there is no subschema {reference!r}")
         return found
 
 
@@ -172,5 +190,6 @@ def _in_list(node: Node, value: list[Any]) -> Iterator[tuple[Any, Any]]:
             yield from ((node[key], inner) for inner in value)
 
 
-def _shown(way: Way) -> str:
-    return "/" + "/".join(way)
+def pointer(way: Iterable[str]) -> str:
+    """A JSON pointer; we write the root as `/`."""
+    return "/" + "/".join(part.replace("~", "~0").replace("/", "~1") for part in way)
