@@ -207,6 +207,7 @@ def test_errors_of_a_huge_value_do_not_fill_the_memory(wanted: Json, value: obje
 
 
 UNKNOWN = "is not a regular expression that we know"
+LOOKS = "looks around or back, which could take for ever"
 LARGE = "grows too large when compiled: use maxLength instead of a large {…}"
 
 
@@ -219,12 +220,7 @@ class TestPatterns:
             "^(a|a)*$",
             "(.*)*(.*)*x",
             "^(a?){30}a{30}$",
-            "^(?=(a+)+b)(a|aa)+$",
-            r"^(?:(a+)+)\1$",
-            r"^(?:a(?!z)|a(?!y))+b$",
-            "(?=.*b)c",
-            "(?<=a+)c",
-            "(?:(?=.*c)|.)*d",
+            "(a|b)*a(a|b){45}c",
         ],
     )
     @pytest.mark.parametrize("length", [30, 1000, 5000, 100_000])
@@ -246,18 +242,13 @@ class TestPatterns:
             ("(a{1000}){1000}{1000}", LARGE),
             ("((a{100}){100}){100}{100}", LARGE),
             (r"\p{L}{50000}", LARGE),
-            (r"(?=\p{L}{5000})a", LARGE),
-            ("(?=a)" * 200, "is longer than 500 characters"),
-            ("(" * 55 + "(?=a)" + ")" * 55, "more than 50 groups inside each other"),
-            ("(?:(?=.*a).)*+x", "has a possessive quantifier"),
-            ("(?:(?=(?:(?=.*a).)*).)*", "look-around or back-reference inside a look-around"),
-            (r"(x)(?:(a\2?b)|a)*c", "has a back-reference inside its own group"),
-            ("(?=[[a]b]*c)d", "has a class inside a class"),
-            (r"(?=.*a)(?x)b # (", "the flag x"),
-            ("(?=(a|b)*a(a|b){395}c)d", "is too slow, even for 100 characters"),
-            ("^(?:(?!(a|b)*a(a|b){395}c).)*$", "is too slow, even for 100 characters"),
-            (r"(a*)(?:(?:\1{99}){99})*b", "is too slow, even for 100 characters"),
-            ("(?:(?:a?){30}){30}(?=x)", "is too slow, even for 100 characters"),
+            (r"^(?!\s*$)", LOOKS),
+            ("(?<=a+)c", LOOKS),
+            (r"^(['\"]).*\1$", LOOKS),
+            (r"(?=\p{L}{5000})a", LOOKS),
+            ("(?:(?=(?:(?=.*a).)*).)*", LOOKS),
+            ("(?=(a|b)*a(a|b){395}c)d", LOOKS),
+            ("^(?:(?!(a|b)*a(a|b){395}c).)*$", LOOKS),
         ],
         ids=lambda text: text[:20],
     )
@@ -274,18 +265,13 @@ class TestPatterns:
     @pytest.mark.parametrize(
         ("pattern", "good", "bad"),
         [
-            (r"^(?!\s*$).+", "x" * 5000, " " * 5000),
-            (r"^(?=.*[A-Z])(?=.*\d).{8,64}$", "Passw0rdPassw0rd", "password"),
-            (r"^(?!-)[a-z0-9-]{1,63}(?<!-)$", "a-b", "a-"),
-            (r"^(['\"]).*\1$", "'x'", "'x\""),
+            (r"\S", "x" * 5000, " " * 5000),
             (r"^[\p{L}\p{N} .'-]{1,100}$", "Zoë O'Brien", "<b>"),
             (r"^.{1,1000}$", "x" * 1000, "x" * 1001),
             (r"^[\w.+-]+@[\w-]+\.[\w.-]+$", "a.b@c.de", "a.b"),
             (r"^# ", "# " + "long " * 100_000, "## no"),
             (r"^[\p{L} ]{1,255}$", "Zoë " * 60, "Zoë " * 64),
             (r"^[^<>]{0,10000}$", "é" * 10_000, "é" * 10_001),
-            (r"^(?!.*\.\.)[\w./-]{1,255}$", "a/é" * 80, "a/../b"),
-            (r"^(?:(?!--)[a-z-])+$", "a-" * 200, "a--b"),
             (r"^[^[\]]+$", "x", "[x]"),
         ],
     )
@@ -296,55 +282,17 @@ class TestPatterns:
         (error,) = schema.errors(wanted, {"a": bad})
         assert "does not match" in error
 
-    UNDECIDED = r"^(?:a(?!z)|a(?!y))+b$"
-
-    @pytest.mark.failure("A10")
-    @pytest.mark.parametrize(
-        "place",
-        [
-            lambda one: one,
-            lambda one: {"not": one},
-            lambda one: {"not": {"not": one}},
-            lambda one: {"oneOf": [one, True]},
-            lambda one: {"if": one, "then": False},
-            lambda one: {"allOf": [{"not": one}]},
-        ],
-    )
-    def test_undecided_is_never_valid(self, place: Callable[[Json], Json]) -> None:
-        wanted = place({"pattern": self.UNDECIDED})
-        (error,) = schema.errors(wanted, "a" * 1000)
-        assert error == f"{CANNOT}a pattern with look-around would take too long on this text"
-
-    @pytest.mark.failure("A10")
-    @pytest.mark.parametrize(
-        "wanted",
-        [
-            {"patternProperties": {UNDECIDED: False}},
-            {"patternProperties": {UNDECIDED: True}, "additionalProperties": False},
-            {"patternProperties": {UNDECIDED: True}, "unevaluatedProperties": False},
-            {"not": {"propertyNames": {"pattern": UNDECIDED}}},
-            {"additionalProperties": {"contains": {"not": {"pattern": UNDECIDED}}}},
-        ],
-    )
-    def test_undecided_names_and_items_are_never_valid(self, wanted: Json) -> None:
-        assert schema.errors(wanted, {"a" * 1000: ["a" * 1000]}) != []
-
     @pytest.mark.parametrize(
         ("pattern", "length"),
         [
-            (r"^(?!\s*$)", 1_000_000),
+            (r"\S", 1_000_000),
             (r"^[A-Z]{2}\d{4}$", 1_000_000),
             (r"^[\w.+-]+@[\w-]+\.[\w.-]+$", 1_000_000),
             (r"\.(pdf|docx?)$", 1_000_000),
-            (r"^(?=.*\d)(?=.*[a-z]).{8,}$", 100_000),
             (r"^https?://\S+$", 100_000),
             (r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$", 100_000),
             (r"^[\p{L} ]{1,255}$", 100_000),
             (r"^[^<>]{0,10000}$", 100_000),
-            (r"^(?!.*\.\.)[\w./-]{1,255}$", 100_000),
-            (r"^(['\"]).*\1$", 20_000),
-            (r"^(?!-)[a-z0-9-]{1,63}(?<!-)$", 20_000),
-            (r"^(?:(?!--)[a-z-])+$", 20_000),
         ],
     )
     def test_honest_ones_are_for_long_texts_too(self, pattern: str, length: int) -> None:
@@ -358,9 +306,6 @@ class TestPatterns:
         [
             ({"pattern": COSTLY}, mixed(30_000), "/: cannot be checked: a text of 30000 characters"),
             ({"pattern": "(a|b)*a(a|b){395}c"}, mixed(400_000), "/: "),
-            ({"pattern": "^(?=(a|b)*a(a|b){395}c)d"}, mixed(100_000), "/: "),
-            ({"pattern": "(?=(a|b)*a(a|b){45}c)d"}, mixed(10_000), "/: "),
-            ({"pattern": "^(?:(?=.*a).)*$"}, mixed(20_000), "/: "),
             (
                 {"properties": {"a/b": {"items": {"pattern": COSTLY}}}},
                 {"a/b": ["a", mixed(9000)]},
@@ -397,10 +342,10 @@ class TestPatterns:
 
     def test_long_text_beside_a_costly_pattern_is_fine(self) -> None:
         wanted = {
-            "properties": {"slug": {"pattern": r"^(?!-)[a-z-]{1,60}(?<!-)$"}, "report": {"type": "string"}},
-            "additionalProperties": {"pattern": r"^(?!x)"},
+            "properties": {"slug": {"pattern": self.COSTLY}, "report": {"type": "string"}},
+            "additionalProperties": {"pattern": self.COSTLY},
         }
-        assert schema.errors(wanted, {"slug": "a-b", "report": "word " * 100_000}) == []
+        assert schema.errors(wanted, {"slug": "abc", "report": "word " * 100_000}) == []
 
 
 KEYWORDS = st.sampled_from(

@@ -53,7 +53,7 @@ def lint_each(roots: Iterable[Path], engines: Collection[str]) -> dict[Path, lis
     for root in roots:
         package = read(root)
         found[root] = _all(root, package, engines)
-        skill_id = as_text(root.name) if package.problems else package.skill.id
+        skill_id = package.shown_id
         if first.setdefault(skill_id, root) != root:
             message = f"{first[skill_id]} has the id {skill_id!r} as well, and comes first"
             found[root].append(finding("ID_TWICE", SKILL_FILE, message))

@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from itertools import islice
 from typing import Any
 
-from jsonschema_rs import Draft202012Validator, ValidationError, ValidationErrorKind
+from jsonschema_rs import Draft202012Validator, ValidationError
 
 from turnkeeper.skills.bounds import DEEPEST, Bounds, levels
 from turnkeeper.skills.patterns import OPTIONS
@@ -90,14 +90,8 @@ def _errors(compiled: _Compiled, value: object) -> list[str]:
     if not compiled.bounds.can_list(value):
         return ["/: does not fit the schema, and is too large or too deep to say where"]
     found = list(islice(compiled.validator.iter_errors(value), MOST + 1))
-    listed = [f"{_pointer(error.instance_path)}: {_told(error)}" for error in found[:MOST]]
+    listed = [f"{_pointer(error.instance_path)}: {_short(error.message)}" for error in found[:MOST]]
     return [*listed, "/: and more errors"] if len(found) > MOST else listed
-
-
-def _told(error: ValidationError) -> str:
-    if isinstance(error.kind, ValidationErrorKind.BacktrackLimitExceeded):
-        return "cannot be checked: a pattern with look-around would take too long on this text"
-    return _short(error.message)
 
 
 def _reason(error: ValueError) -> str:
