@@ -22,7 +22,9 @@ from turnkeeper.core.errors import SettingsInvalid
 from turnkeeper.core.run import Timeouts
 
 Seconds = Annotated[float, Field(gt=0, le=365 * 24 * 3600)]
-SECRET = ("token",)
+EnvEntry = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*(=.*)?$")]
+SECRET = frozenset({"token", "env"})
+"""Settings whose values are never repeated."""
 NOT_SETTINGS = frozenset({"CONFIG", "RUN", "URL"})
 """Names with our prefix that mean something else: this file's path, the mark of an engine, a client's server."""
 NESTED = frozenset({"ENGINES", "TIMEOUTS"})
@@ -51,11 +53,24 @@ class EngineSettings(BaseModel):
         default=(), description="How the engine is started; a text is split as a shell would"
     )
     limit: int | None = Field(default=None, ge=1, description="Turns of this engine at once")
+    model: str | None = Field(default=None, min_length=1, description="The model of jobs that name none")
+    env: Annotated[tuple[EnvEntry, ...], NoDecode] = Field(
+        default=(), description="More variables that it is given; a text is split as a shell would"
+    )
+    config: dict[str, Any] = Field(
+        default_factory=dict, description="Laid over the settings file in the home of its runs"
+    )
+    login_home: Path | None = Field(default=None, description="Where the operator's login files are")
 
-    @field_validator("command", mode="before")
+    @field_validator("command", "env", mode="before")
     @classmethod
     def _words(cls, value: Any) -> Any:
         return tuple(shlex.split(value)) if isinstance(value, str) else value
+
+    @field_validator("login_home")
+    @classmethod
+    def _login_home(cls, value: Path | None) -> Path | None:
+        return value and _absolute(value)
 
 
 class Settings(BaseSettings):
@@ -78,6 +93,7 @@ class Settings(BaseSettings):
     sticky_slots: int | None = Field(default=None, ge=1)
     max_queued: int = Field(default=1000, ge=1)
     default_engine: str | None = None
+    engines_dir: Path | None = None
     session_timeout_sec: Seconds = 1200
     upload_timeout_sec: Seconds = 3600
     max_upload_mb: int = Field(default=64, ge=1, le=4096)
@@ -110,6 +126,11 @@ class Settings(BaseSettings):
     def _data_dir(cls, value: Path) -> Path:
         return _absolute(value)
 
+    @field_validator("engines_dir")
+    @classmethod
+    def _engines_dir(cls, value: Path | None) -> Path | None:
+        return value and _absolute(value)
+
     @field_validator("skills_dir")
     @classmethod
     def _skills_dir(cls, value: tuple[Path, ...]) -> tuple[Path, ...]:
@@ -120,6 +141,11 @@ class Settings(BaseSettings):
         if self.sticky_slots is None:
             self.sticky_slots = max(1, self.slots - 1)
         return self
+
+    @property
+    def engine_folder(self) -> Path:
+        """Where `turnkeeper engines install` puts them."""
+        return self.engines_dir or self.data_dir / "engines"
 
     @property
     def managed_skills(self) -> Path:
@@ -180,7 +206,7 @@ def load_settings(**given: Any) -> Settings:
     except ValidationError as error:
         first = error.errors()[0]
         name = "__".join(str(part) for part in first["loc"]).upper()
-        value = "(not shown)" if first["loc"][:1] == SECRET else repr(first["input"])
+        value = "(not shown)" if SECRET & set(first["loc"]) else repr(first["input"])
         raise SettingsInvalid(f"TURNKEEPER_{name} = {value}: {first['msg']}") from error
     except SettingsError as error:
         raise SettingsInvalid(f"{error}: {error.__cause__}") from error

@@ -39,7 +39,7 @@ TIED = Handle("session-1", loadable=False)
 
 SAID = Event(Type.MESSAGE_FINAL, {"message_id": "1.1", "text": "Which colour?"}, NOW, 1)
 NOTE = RunWarning("ODD", "something odd")
-TIMEOUT = Failure(Code.ENGINE_TURN_TIMEOUT, "too long")
+TIMEOUT = Failure(Code.TURN_TIMEOUT, "too long")
 
 
 def later(seconds: float) -> datetime:

@@ -117,6 +117,7 @@ def test_words_come_before_what_follows_from_them(verdict: Verdict, then: list[s
         verdict,
         output=[SAID],
         usage={"input_tokens": 3},
+        model="painter-2",
         noted=[RunWarning("SEEN", "in the log already")],
         warnings=[NOTE],
         evidence={"exit": 0},
@@ -127,7 +128,12 @@ def test_words_come_before_what_follows_from_them(verdict: Verdict, then: list[s
     assert change.after.usage == {"input_tokens": 4, "output_tokens": 1}
     assert [warning.code for warning in change.after.warnings] == ["OLD", "SEEN", "ODD"]
     assert change.attempt == replace(
-        attempt_of(run), ended_at=later(5), evidence={"exit": 0}, verdict={"is": "kept"}
+        attempt_of(run),
+        ended_at=later(5),
+        model="painter-2",
+        usage={"input_tokens": 3},
+        evidence={"exit": 0},
+        verdict={"is": "kept"},
     )
 
 
@@ -172,7 +178,8 @@ def test_failure_keeps_a_valid_output_as_candidate() -> None:
         "handle": LOADABLE,
         "finished_at": later(5),
     }
-    assert change.events[-1].data == {"error": {"code": "ENGINE_TURN_TIMEOUT", "message": "too long"}}
+    error = {"code": "TURN_TIMEOUT", "message": "too long", "retry_after": None, "evidence": None}
+    assert change.events[-1].data == {"error": error}
 
 
 @pytest.mark.parametrize(

@@ -232,7 +232,7 @@ def test_message_ids_differ_between_tries() -> None:
         (None, Terminal.SUCCESS, False),
         (Failure(Code.ENGINE_FAILED, "no"), Terminal.ERROR, False),
         (Failure(Code.ENGINE_AUTH_REQUIRED, "log in"), Terminal.ERROR, True),
-        (Failure(Code.ENGINE_QUOTA_EXCEEDED, "429"), Terminal.ERROR, True),
+        (Failure(Code.ENGINE_QUOTA_EXHAUSTED, "429"), Terminal.ERROR, True),
         (Failure(Code.SESSION_LOST, "unknown session"), Terminal.ERROR, True),
     ],
 )

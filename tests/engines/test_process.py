@@ -9,108 +9,21 @@ import os
 import resource
 import select
 import signal
-import sys
 import time
 import tracemalloc
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
-from turnkeeper.core.run import Timeouts
+from tests.engines.processes import MIB, PATIENCE_SEC, Engine, engine, open_files, python, sh, soon
 from turnkeeper.engines import census
 from turnkeeper.engines.census import Found
 from turnkeeper.engines.lines import KEPT, Line
-from turnkeeper.engines.process import Command, Exit, Process, SpawnFailed
-from turnkeeper.engines.watch import Limit, Watch
-
-MIB = 1024 * 1024
-PATIENCE_SEC = 20
-T = TypeVar("T")
-
-
-async def soon(what: asyncio.Future[T]) -> T:
-    await asyncio.wait((what,), timeout=PATIENCE_SEC)
-    return what.result()
-
-
-def open_files() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
-
-
-class Engine:
-    """A process under test, with all its lines."""
-
-    def __init__(
-        self,
-        tmp_path: Path,
-        *argv: str,
-        keep: int = 1024 * MIB,
-        on_line: Callable[[str, Line], None] | None = None,
-    ) -> None:
-        self.stdout, self.stderr = tmp_path / "stdout", tmp_path / "stderr"
-        self.mark = f"{uuid.uuid4().hex}/run/1.1"
-        self.lines: list[tuple[str, Line]] = []
-        self._heard = asyncio.Event()
-        self.process = Process.spawn(
-            Command(argv, dict(os.environ), tmp_path),
-            mark=self.mark,
-            stdout=self.stdout,
-            stderr=self.stderr,
-            on_line=on_line or self.hear,
-            keep=keep,
-        )
-
-    def hear(self, stream: str, line: Line) -> None:
-        self.lines.append((stream, line))
-        self._heard.set()
-
-    def said(self, stream: str = "stdout") -> list[bytes]:
-        return [line.data for name, line in self.lines if name == stream]
-
-    async def says(self, text: bytes, stream: str = "stdout") -> None:
-        async with asyncio.timeout(PATIENCE_SEC):
-            while text not in self.said(stream):
-                self._heard.clear()
-                await self._heard.wait()
-
-    async def exits(self) -> Exit:
-        return await soon(self.process.exited)
-
-    def alive(self) -> int:
-        return len(census.find(self.mark))
-
-
-@asynccontextmanager
-async def engine(
-    tmp_path: Path,
-    *argv: str,
-    keep: int = 1024 * MIB,
-    on_line: Callable[[str, Line], None] | None = None,
-) -> AsyncIterator[Engine]:
-    before = open_files()
-    engine = Engine(tmp_path, *argv, keep=keep, on_line=on_line)
-    try:
-        yield engine
-    finally:
-        assert await engine.process.end(first=signal.SIGKILL, step_sec=PATIENCE_SEC) == []
-        engine.process.close()
-        engine.process.close()
-    assert census.find(engine.mark) == []
-    assert census.identify(engine.process.pid) is None
-    assert open_files() == before
-
-
-def python(code: str) -> tuple[str, ...]:
-    return sys.executable, "-uc", f"import os, signal, subprocess, sys, time\n{code}"
-
-
-def sh(script: str) -> tuple[str, ...]:
-    return "sh", "-c", script
-
+from turnkeeper.engines.process import Exit, Process
+from turnkeeper.engines.spawn import Command, SpawnFailed
 
 # Spawn
 
@@ -646,67 +559,3 @@ async def test_close_from_within_a_line(tmp_path: Path) -> None:
         os.waitid(os.P_PID, it.process.pid, os.WEXITED | os.WNOWAIT)  # noqa: ASYNC222
         await asyncio.wait((it.process.exited,), timeout=PATIENCE_SEC)
         assert it.process.exited.cancelled()
-
-
-# Time
-
-
-async def first_limit(it: Engine, limits: Timeouts, started_at: float | None = None) -> tuple[Limit, float]:
-    loop = asyncio.get_running_loop()
-    with Watch(it.process, limits, started_at=started_at) as watch:
-        begun = loop.time()
-        return await soon(watch.over), loop.time() - begun
-
-
-LIMITS = Timeouts(first_byte_sec=0.4, idle_sec=0.6, turn_sec=1.5)
-
-
-@pytest.mark.failure("T01", "T08")
-@pytest.mark.parametrize(
-    ("code", "limit", "after"),
-    [
-        ("time.sleep(60)", Limit.FIRST_BYTE, 0.4),
-        ("print('one'); time.sleep(60)", Limit.IDLE, 0.6),
-        ("while True: os.write(2, b'.'); time.sleep(0.05)", Limit.TURN, 1.5),
-    ],
-)
-async def test_three_limits(tmp_path: Path, code: str, limit: Limit, after: float) -> None:
-    async with engine(tmp_path, *python("sys.stdin.readline()\n" + code)) as it:
-        it.process.write(b"go\n")
-        reached, seconds = await first_limit(it, LIMITS)
-        assert reached is limit
-        assert after - 0.01 < seconds < after + 1
-
-
-@pytest.mark.failure("T01")
-async def test_bytes_before_the_turn_do_not_count(tmp_path: Path) -> None:
-    async with engine(
-        tmp_path, *python("print('hello'); sys.stdin.readline(); print('again'); time.sleep(60)")
-    ) as it:
-        await it.says(b"hello")
-        now = asyncio.get_running_loop().time()
-        assert (await first_limit(it, LIMITS, started_at=now))[0] is Limit.FIRST_BYTE
-        with Watch(it.process, LIMITS) as watch:
-            it.process.write(b"go\n")
-            assert await soon(watch.over) is Limit.IDLE
-
-
-class Heard:
-    last_byte_at: float | None = None
-
-
-async def test_a_turn_that_began_earlier() -> None:
-    now = asyncio.get_running_loop().time()
-    assert await soon(Watch(Heard(), Timeouts(), started_at=now - 3600).over) is Limit.FIRST_BYTE
-    heard = Heard()
-    heard.last_byte_at = now
-    assert await soon(Watch(heard, Timeouts(), started_at=now - 3600).over) is Limit.TURN
-    heard.last_byte_at = now - 601
-    assert await soon(Watch(heard, Timeouts(), started_at=now - 3000).over) is Limit.IDLE
-
-
-@pytest.mark.failure("T02")
-async def test_closed_watch_stays_silent() -> None:
-    watch = Watch(Heard(), Timeouts(first_byte_sec=0.02))
-    watch.close()
-    assert watch.over.cancelled()

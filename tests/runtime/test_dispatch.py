@@ -13,7 +13,10 @@ class Desk:
     def __init__(self, slots: int, sticky_slots: int = 1, *, is_open: bool = True, **limits: int) -> None:
         self.started: list[str] = []
         capacity = Capacity(slots=slots, sticky_slots=sticky_slots, engine_limits=limits)
-        self.dispatcher = Dispatcher(capacity, lambda ticket: self.started.append(ticket.run_id))
+        self.alone: set[str] = set()
+        self.dispatcher = Dispatcher(
+            capacity, lambda ticket: self.started.append(ticket.run_id), lambda engine: engine in self.alone
+        )
         self._tickets: dict[str, Ticket] = {}
         if is_open:
             self.dispatcher.open()
@@ -61,6 +64,19 @@ def test_an_engine_limit_holds_up_its_own_runs_only() -> None:
     assert desk.started == ["a", "d"]
     desk.release("a")
     assert desk.started == ["a", "d", "b"]
+
+
+@pytest.mark.failure("Q05")
+def test_turns_that_share_a_login_file_never_overlap() -> None:
+    desk = Desk(slots=3)
+    desk.alone = {"codex"}
+    desk.offer("a", "b", engine="codex")
+    desk.offer("c", engine="demo")
+    assert desk.started == ["a", "c"]
+    assert desk.waits_for("b") is WaitsFor.ENGINE_LIMIT
+    desk.alone = set()  # somebody set a key: from now on they may
+    desk.release("c")
+    assert desk.started == ["a", "c", "b"]
 
 
 def test_the_sticky_limit_says_why_and_lets_others_pass() -> None:

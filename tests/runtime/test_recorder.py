@@ -29,6 +29,7 @@ from turnkeeper.store.base import Batch, Stale
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 HANDLE = Handle("session-1", loadable=True)
 BORN = Born(4711, 12345)
+LAUNCH = {"argv": ["engine", "--go"]}
 FULL = StorageUnavailable("the disk is full")
 
 
@@ -172,7 +173,7 @@ async def test_memory_is_bounded_while_the_database_hangs(tape: Tape) -> None:
 
 
 async def test_handle_and_pid_go_with_the_first_batch(tape: Tape) -> None:
-    tape.recorder.bear(BORN)
+    tape.recorder.bear(BORN, LAUNCH)
     assert this_loop().timers() == []  # the pid alone is not worth a commit
     tape.recorder.know(HANDLE)
     tape.recorder.add([thought("hello")])
@@ -180,8 +181,8 @@ async def test_handle_and_pid_go_with_the_first_batch(tape: Tape) -> None:
     tape.recorder.add([thought("again")])
     await tape.batch()
     first, second = tape.store.batches
-    assert (first.handle, first.born) == (HANDLE, BORN)
-    assert (second.handle, second.born) == (None, None)
+    assert (first.handle, first.born, first.launch) == (HANDLE, BORN, LAUNCH)
+    assert (second.handle, second.born, second.launch) == (None, None, None)
 
 
 async def test_a_handle_alone_is_saved(tape: Tape) -> None:
@@ -231,7 +232,7 @@ async def test_a_batch_that_cannot_be_written_at_all_is_told(tape: Tape) -> None
 @pytest.mark.failure("V03")
 async def test_a_refused_batch_is_written_later_in_order(tape: Tape) -> None:
     tape.store.refuse("append", FULL, FULL)
-    tape.recorder.bear(BORN)
+    tape.recorder.bear(BORN, LAUNCH)
     tape.recorder.know(HANDLE)
     tape.recorder.add([thought("first")])
     await tape.batch()
@@ -241,7 +242,8 @@ async def test_a_refused_batch_is_written_later_in_order(tape: Tape) -> None:
     tape.recorder.add([thought("third")])
     await this_loop().skip(RETRY_SEC + 0.1)
     assert tape.batches == [["first", "second", "third"]]
-    assert (tape.store.batches[0].handle, tape.store.batches[0].born) == (HANDLE, BORN)
+    first = tape.store.batches[0]
+    assert (first.handle, first.born, first.launch) == (HANDLE, BORN, LAUNCH)
 
 
 @pytest.mark.failure("V03")

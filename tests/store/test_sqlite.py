@@ -177,6 +177,8 @@ async def test_a_database_of_an_older_version_is_brought_up(tmp_path: Path) -> N
         run = await queued(store)
     with closing(sqlite3.connect(tmp_path / DATABASE, isolation_level=None)) as connection:
         connection.execute("ALTER TABLE runs DROP COLUMN files")
+        for column in ("launch", "model", "usage"):
+            connection.execute(f"ALTER TABLE attempts DROP COLUMN {column}")
     set_version(tmp_path, 1)
     async with opened(tmp_path) as store:
         assert await store.run(run.id) == run

@@ -49,6 +49,7 @@ class TurnReport:
     """Events of the engine that were not appended yet."""
     handle: Handle | None = None
     usage: Mapping[str, int] = field(default_factory=dict)
+    model: str | None = None
     noted: Sequence[RunWarning] = ()
     """Warnings that stand in the log already."""
     warnings: Sequence[RunWarning] = ()
@@ -98,10 +99,20 @@ def intend(run: Run, ending: Ending, now: datetime) -> Change:
     return Change(before=run, after=after, trigger=None)
 
 
+def failure_view(failure: Failure) -> dict[str, Any]:
+    """As the log and the API show it."""
+    return {
+        "code": failure.code.value,
+        "message": failure.message,
+        "retry_after": failure.retry_after,
+        "evidence": failure.evidence,
+    }
+
+
 def fail(
     run: Run, trigger: Trigger, failure: Failure, now: datetime, *, cause: Sequence[Event] = (), **fields: Any
 ) -> Change:
-    error = {"error": {"code": failure.code.value, "message": failure.message}}
+    error = {"error": failure_view(failure)}
     return step(
         run,
         trigger,

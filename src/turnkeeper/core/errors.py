@@ -63,13 +63,16 @@ class Code(StrEnum):
     UPLOAD_MISSING = "UPLOAD_MISSING"
     SESSION_LOST = "SESSION_LOST"
     ENGINE_AUTH_REQUIRED = "ENGINE_AUTH_REQUIRED"
-    ENGINE_QUOTA_EXCEEDED = "ENGINE_QUOTA_EXCEEDED"
+    ENGINE_QUOTA_EXHAUSTED = "ENGINE_QUOTA_EXHAUSTED"
+    ENGINE_RATE_LIMITED = "ENGINE_RATE_LIMITED"
+    ENGINE_CONTEXT_EXHAUSTED = "ENGINE_CONTEXT_EXHAUSTED"
+    ENGINE_TRUST_REQUIRED = "ENGINE_TRUST_REQUIRED"
+    ENGINE_ARGS_REJECTED = "ENGINE_ARGS_REJECTED"
+    ENGINE_CRASHED = "ENGINE_CRASHED"
+    ENGINE_OOM_KILLED = "ENGINE_OOM_KILLED"
+    ENGINE_STALLED = "ENGINE_STALLED"
+    TURN_TIMEOUT = "TURN_TIMEOUT"
     ENGINE_FAILED = "ENGINE_FAILED"
-    ENGINE_KILLED = "ENGINE_KILLED"
-    ENGINE_NO_RESULT = "ENGINE_NO_RESULT"
-    ENGINE_FIRST_BYTE_TIMEOUT = "ENGINE_FIRST_BYTE_TIMEOUT"
-    ENGINE_IDLE_TIMEOUT = "ENGINE_IDLE_TIMEOUT"
-    ENGINE_TURN_TIMEOUT = "ENGINE_TURN_TIMEOUT"
     INTERNAL_ERROR = "INTERNAL_ERROR"
 
 
@@ -82,6 +85,9 @@ class Warn(StrEnum):
     ENGINE_LEFT_PROCESSES = "ENGINE_LEFT_PROCESSES"
     ENGINE_RETRYING = "ENGINE_RETRYING"
     ENGINE_REMARK = "ENGINE_REMARK"
+    ENGINE_VERSION_UNTESTED = "ENGINE_VERSION_UNTESTED"
+    ENGINE_MODEL_CHANGED = "ENGINE_MODEL_CHANGED"
+    LOGIN_NOT_RETURNED = "LOGIN_NOT_RETURNED"
     PROCESS_NOT_REAPED = "PROCESS_NOT_REAPED"
     MARKER_BEFORE_LAST_MESSAGE = "MARKER_BEFORE_LAST_MESSAGE"
     MESSAGE_TRUNCATED = "MESSAGE_TRUNCATED"
@@ -108,7 +114,7 @@ MEANING: dict[Code | Warn, str] = {
     Code.SKILL_ENGINE_UNSUPPORTED: "The skill does not run on that engine; the allowed ones are named.",
     Code.ENGINE_NOT_FOUND: "No engine of that name is known here.",
     Code.ENGINE_NOT_READY: "The engine cannot be started as it is installed; the fix is named.",
-    Code.ENGINE_MODEL_UNKNOWN: "The engine has no model of that name; the ones it has are named.",
+    Code.ENGINE_MODEL_UNKNOWN: "The engine has no model of that name; a request is refused, a run fails with it.",
     Code.INTERACTIVE_PROFILE_UNSUPPORTED: "The engine cannot wait in the way that `interactive_profile` asks for.",
     Code.RUN_NOT_FOUND: "No run of that id exists.",
     Code.RUN_NOT_WAITING: "The run is not waiting for a reply; its state is named.",
@@ -142,13 +148,16 @@ MEANING: dict[Code | Warn, str] = {
     Code.UPLOAD_MISSING: "The files that the job needs were not uploaded in time.",
     Code.SESSION_LOST: "The engine no longer knows the session that the run wanted to resume.",
     Code.ENGINE_AUTH_REQUIRED: "The engine asks for a login or rejects the one it has.",
-    Code.ENGINE_QUOTA_EXCEEDED: "The engine's provider refuses more requests for now.",
-    Code.ENGINE_FAILED: "The engine reported an error, or exited with one.",
-    Code.ENGINE_KILLED: "A signal that was not ours ended the engine.",
-    Code.ENGINE_NO_RESULT: "The engine exited without the event that closes a turn.",
-    Code.ENGINE_FIRST_BYTE_TIMEOUT: "The engine printed nothing at all within `timeouts.first_byte_sec`.",
-    Code.ENGINE_IDLE_TIMEOUT: "The engine was silent for `timeouts.idle_sec`.",
-    Code.ENGINE_TURN_TIMEOUT: "The turn took longer than `timeouts.turn_sec`.",
+    Code.ENGINE_QUOTA_EXHAUSTED: "The engine's plan or credit is used up; only its owner can change that.",
+    Code.ENGINE_RATE_LIMITED: "The engine's provider asks for a pause; `retry_after` says how long, if it told.",
+    Code.ENGINE_CONTEXT_EXHAUSTED: "The conversation has grown longer than the model can read.",
+    Code.ENGINE_TRUST_REQUIRED: "The engine does not trust the workspace and asks a person to.",
+    Code.ENGINE_ARGS_REJECTED: "The engine does not know an argument that it was started with: another version of it.",
+    Code.ENGINE_CRASHED: "A signal that was not ours ended the engine; it is named.",
+    Code.ENGINE_OOM_KILLED: "The kernel ended the engine because memory ran out.",
+    Code.ENGINE_STALLED: "The engine neither spoke nor worked for `timeouts.first_byte_sec` or `timeouts.idle_sec`.",
+    Code.TURN_TIMEOUT: "The turn took longer than `timeouts.turn_sec`.",
+    Code.ENGINE_FAILED: "The engine reported an error, exited with one, or left without closing its turn.",
     Code.INTERNAL_ERROR: "A fault of ours; the log has the details under the run's id.",
     Warn.INTERACTIVE_COMPLETED_WITHOUT_DONE_MARKER: "Valid output ended an interactive run without the done marker.",
     Warn.ENGINE_FAILED_AFTER_RESULT: "The engine failed after it had given marker and valid output.",
@@ -156,6 +165,9 @@ MEANING: dict[Code | Warn, str] = {
     Warn.ENGINE_LEFT_PROCESSES: "The engine exited and left processes behind; they were ended.",
     Warn.ENGINE_RETRYING: "The engine could not reach its model and tries again by itself.",
     Warn.ENGINE_REMARK: "The engine warned of something; its words are quoted.",
+    Warn.ENGINE_VERSION_UNTESTED: "Turnkeeper was tested with another version of the engine; it runs all the same.",
+    Warn.ENGINE_MODEL_CHANGED: "The engine went on with another model in the middle of a turn; both are named.",
+    Warn.LOGIN_NOT_RETURNED: "The engine renewed its login, and the operator's file could not be renewed with it.",
     Warn.PROCESS_NOT_REAPED: "A process of the run survived even SIGKILL (uninterruptible); look at the host.",
     Warn.MARKER_BEFORE_LAST_MESSAGE: "The done marker came in an earlier message, not in the last.",
     Warn.MESSAGE_TRUNCATED: "An assistant message was longer than the limit; its end was not looked at.",

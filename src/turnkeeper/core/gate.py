@@ -29,6 +29,7 @@ class ExitKind(StrEnum):
     ENDED_AFTER_RESULT = "ended by us after its result"
     ENDED_BY_US = "ended by us"
     FOREIGN_SIGNAL = "foreign signal"
+    OOM_KILLED = "killed for memory"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,8 +125,11 @@ def _no_evidence(seen: Evidence) -> Verdict:
 
 
 def _why_interrupted(seen: Evidence) -> Failure:
+    if seen.exit is ExitKind.OOM_KILLED:
+        return Failure(Code.ENGINE_OOM_KILLED, seen.said or "the kernel ended the engine: memory ran out")
     if seen.exit is ExitKind.FOREIGN_SIGNAL:
-        return Failure(Code.ENGINE_KILLED, seen.said or "a signal that was not ours ended the engine")
+        return Failure(Code.ENGINE_CRASHED, seen.said or "a signal that was not ours ended the engine")
     if seen.terminal is Terminal.ERROR or seen.exit is not ExitKind.OK:
         return Failure(Code.ENGINE_FAILED, seen.said or "the engine failed without saying why; see the logs")
-    return Failure(Code.ENGINE_NO_RESULT, seen.said or "the engine exited without closing its turn")
+    silence = "the engine exited without closing its turn"
+    return Failure(Code.ENGINE_FAILED, f"{silence}: {seen.said}" if seen.said else silence)

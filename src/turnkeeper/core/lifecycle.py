@@ -147,8 +147,8 @@ def finish_turn(
                 usage=_add(run.usage, report.usage),
                 warnings=_all_warnings(run, report),
             )
-    ended = replace(attempt, ended_at=now, evidence=report.evidence, verdict=report.verdict)
-    return replace(change, attempt=ended)
+    ended = _played(attempt, run, report, now)
+    return replace(change, attempt=replace(ended, evidence=report.evidence, verdict=report.verdict))
 
 
 def accept_reply(
@@ -269,8 +269,14 @@ def interrupt_turn(
 ) -> Change:
     """The service stopped under a running turn. `counts` is False when it stopped on purpose."""
     change = _interrupt(run, now, process_started=process_started, counts=counts, report=report)
-    cut_off = attempt and replace(attempt, ended_at=now, verdict={"verdict": "interrupted"})
+    if attempt is None:
+        return change
+    cut_off = replace(_played(attempt, run, report, now), verdict={"verdict": "interrupted"})
     return replace(change, attempt=cut_off)
+
+
+def _played(attempt: Attempt, run: Run, report: TurnReport, now: datetime) -> Attempt:
+    return replace(attempt, ended_at=now, model=report.model or run.job.model, usage=report.usage)
 
 
 def _interrupt(run: Run, now: datetime, *, process_started: bool, counts: bool, report: TurnReport) -> Change:

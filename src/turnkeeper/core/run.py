@@ -120,6 +120,10 @@ class RunWarning:
 class Failure:
     code: Code
     message: str
+    retry_after: float | None = None
+    """Seconds after which the engine's provider would take another try, if it told."""
+    evidence: str | None = None
+    """What the engine said, word for word, where the message is only its meaning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,6 +223,11 @@ class Attempt:
     next_turn: NextTurn
     ended_at: datetime | None = None
     born: Born | None = None
+    launch: Mapping[str, Any] | None = None
+    """How the process was started: argv, cwd, engine version, and the environment without its secrets."""
+    model: str | None = None
+    """As the engine named it, else as it was asked for."""
+    usage: Mapping[str, int] = field(default_factory=dict)
     evidence: Mapping[str, Any] | None = None
     verdict: Mapping[str, Any] | None = None
 

@@ -21,8 +21,26 @@ MAX_MESSAGE = 4 * 1024 * 1024
 """Characters of one message that are kept for the verdict; a CLI that streams for ever must not fill the memory."""
 MAX_KEPT = 16 * 1024 * 1024
 MAX_TOOL_TEXT = 64 * 1024
+MAX_OPEN_TOOLS = 100
+OPEN = ("pending", "in_progress")
+"""What a call that has not come back yet is called."""
 
-TYPED = frozenset({Code.ENGINE_AUTH_REQUIRED, Code.ENGINE_QUOTA_EXCEEDED, Code.SESSION_LOST})
+TYPED = frozenset(
+    {
+        Code.ENGINE_AUTH_REQUIRED,
+        Code.ENGINE_QUOTA_EXHAUSTED,
+        Code.ENGINE_RATE_LIMITED,
+        Code.ENGINE_MODEL_UNKNOWN,
+        Code.ENGINE_CONTEXT_EXHAUSTED,
+        Code.ENGINE_TRUST_REQUIRED,
+        Code.ENGINE_ARGS_REJECTED,
+        Code.SESSION_LOST,
+    }
+)
+"""What an engine can say about its own failure that outweighs whatever else it said."""
+
+COUNTERS = ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens")
+"""Disjoint: no token is counted in two of them. Input is what was read anew, output what was written as answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +79,14 @@ class ToolCall:
 @dataclass(frozen=True, slots=True)
 class Usage:
     tokens: Mapping[str, Any]
-    """As the engine reports them; what is no count is left out."""
+    """By the names of `COUNTERS`; what is no count, or has another name, is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """The model that answers, as the engine names it."""
+
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +107,7 @@ class Echo:
     """The user's words, repeated by the engine: they end a message and prove nothing."""
 
 
-TurnEvent = SessionOpened | TextDelta | Text | Reasoning | ToolCall | Usage | Remark | Echo | Ended
+TurnEvent = SessionOpened | Model | TextDelta | Text | Reasoning | ToolCall | Usage | Remark | Echo | Ended
 
 
 @dataclass(slots=True)
@@ -111,6 +136,9 @@ class Transcript:
         self.messages: list[str] = []
         self.handle = handle
         self.usage: dict[str, int] = {}
+        self.model: str | None = None
+        self.open_tools: dict[str, str] = {}
+        """Names of the calls that have begun and not come back, by their ids."""
         self.warnings: list[RunWarning] = []
         self.ended: Ended | None = None
         self._open: _Message | None = None
@@ -140,15 +168,15 @@ class Transcript:
             case SessionOpened(handle):
                 self.handle = handle
                 return []
+            case Model(name):
+                return self._named(name, now)
             case Echo():
                 return self.close(now)
             case Remark(code, message):
                 return self._warn_once(code, message, now)
             case Usage(tokens):
                 # Reported once, when the turn ends: engines differ in how often they count.
-                counts = {
-                    key: n for key, n in tokens.items() if isinstance(n, int) and not isinstance(n, bool)
-                }
+                counts = {name: tokens[name] for name in COUNTERS if _is_count(tokens.get(name))}
                 self.usage = {**self.usage, **counts}
                 return []
             case Reasoning(text):
@@ -169,6 +197,12 @@ class Transcript:
         self._keep(text)
         data = {"message_id": self._id(message), "text": text}
         return [Event(Type.MESSAGE_FINAL, data, now, self.attempt, message.ref)]
+
+    def _named(self, name: str, now: datetime) -> list[Event]:
+        before, self.model = self.model, name
+        if before in (None, name):
+            return []
+        return self._warn_once(Warn.ENGINE_MODEL_CHANGED, f"{before} was followed by {name}", now)
 
     def _keep(self, text: str) -> None:
         """Only the last words and the last with the marker count; old ones make room when there are too many."""
@@ -215,6 +249,9 @@ class Transcript:
         return [*events, *self.close(now)]
 
     def _tool(self, said: ToolCall, now: datetime, ref: RawRef | None) -> Event:
+        self.open_tools.pop(said.call_id, None)
+        if said.status in OPEN and len(self.open_tools) < MAX_OPEN_TOOLS:
+            self.open_tools[said.call_id] = said.name
         data: dict[str, Any] = {"call_id": said.call_id, "name": said.name, "status": said.status}
         for key, value in (("input", said.input), ("output", said.output)):
             if value is not None:
@@ -235,3 +272,7 @@ def _bounded(key: str, value: Any) -> dict[str, Any]:
     if len(text) <= MAX_TOOL_TEXT:
         return {key: value}
     return {key: text[:MAX_TOOL_TEXT], f"{key}_truncated": True}
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -35,7 +35,7 @@ AUTH_REQUIRED, METHOD_NOT_FOUND = -32000, -32601
 _TOKENS = {
     "inputTokens": "input_tokens",
     "outputTokens": "output_tokens",
-    "cachedReadTokens": "cached_input_tokens",
+    "cachedReadTokens": "cached_tokens",
 }
 _DONE = ("completed", "failed")
 

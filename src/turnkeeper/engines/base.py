@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,8 +23,21 @@ from turnkeeper.core.waiting import ProfileKind
 from turnkeeper.engines.lines import Line, plain
 from turnkeeper.engines.process import Exit
 
-PASSED_ON = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR")
-"""Of the service's own environment an engine sees nothing but these."""
+PASSED_ON = (
+    *("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"),
+    *(
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+        "NO_PROXY",
+        "http_proxy",
+        "https_proxy",
+        "all_proxy",
+        "no_proxy",
+    ),
+)
+"""Of the service's own environment an engine sees nothing but these, and the keys that it declares."""
 
 
 LARGEST_NUMBER = 2**63
@@ -57,6 +71,11 @@ class Launch:
     env: Mapping[str, str]
     files: Mapping[str, bytes] = field(default_factory=dict)
     """Config files, by path inside the run's private home."""
+    secrets: frozenset[str] = frozenset()
+    """Names of the variables whose values nobody may see."""
+    login_files: Mapping[str, Path] = field(default_factory=dict)
+    """Files of the operator's own login, by path inside the home: there for the turn, and not a moment longer."""
+    version: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +107,34 @@ class Dialect(Protocol):
         """The polite request to stop, if the dialect has one."""
 
 
+class LoginKind(StrEnum):
+    KEY = "key"
+    FILE = "file"
+    SETTINGS = "settings"
+    """The operator's own configuration or variables: only the engine can tell whether they are enough."""
+    NOT_NEEDED = "not_needed"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """How an engine would show who it is, and what says so: the name of a variable, the path of a file."""
+
+    kind: LoginKind
+    source: str | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readiness:
     ready: bool
     path: str | None = None
     version: str | None = None
+    login: Login = Login(LoginKind.NOT_NEEDED)
     reason: str | None = None
     fix: str | None = None
     """The command that makes it ready."""
+    warning: str | None = None
+    """It is ready, and there is something to know about it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +142,17 @@ class EngineConfig:
     """What the operator chose for one engine."""
 
     command: tuple[str, ...] = ()
-    """How it is started; empty: found by its name."""
+    """How it is started; empty: a managed install, else found by its name."""
+    model: str | None = None
+    """The model of jobs that name none."""
+    env: tuple[str, ...] = ()
+    """More variables that it is given: `NAME` as the service has it, or `NAME=value`."""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    """Laid over the settings that we write into the home of its runs."""
+    login_home: Path | None = None
+    """Where the operator's login files are; None: the home of the user that runs the service."""
+    managed: Path | None = None
+    """The folder with the engines that Turnkeeper installed itself."""
 
 
 class Engine(Protocol):
@@ -116,10 +165,16 @@ class Engine(Protocol):
     """Job parameters that are for the engine and not for the skill's schema."""
     models: tuple[str, ...]
     """The only ones it has; empty: the engine itself knows."""
+    default_model: str | None
+    """Of a job that names none; None: the engine itself chooses."""
     skills_dir: str
     """Where it looks for skills, inside its home."""
 
-    def readiness(self) -> Readiness: ...
+    def readiness(self) -> Readiness:
+        """Blocking: it looks at files, and may start the program to ask for its version."""
+
+    def login(self) -> Login:
+        """As it is now: a person may log in at any time."""
 
     def require(self, skill: Skill, parameter: Mapping[str, Any]) -> None:
         """Raises InvalidRequest for a job that this engine could never start."""
@@ -199,5 +254,6 @@ def _whole_characters(value: Any) -> Any:
 
 
 def private_env(home: Path, **more: str) -> dict[str, str]:
+    """With a home of its own, and nobody there to be asked."""
     passed = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     return passed | {"HOME": str(home), "TERM": "dumb", "NO_COLOR": "1"} | more

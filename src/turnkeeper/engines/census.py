@@ -30,6 +30,9 @@ _MARK = f"\0{MARK}=".encode()
 _KERNEL_THREAD = 0x00200000
 _READ = 32 * 1024
 _DEAD = (b"Z", b"X", b"x")
+_CPU = slice(11, 15)
+"""Where /proc/PID/stat tells the time on the processor, in user and system mode, its own and its children's."""
+_TICKS_PER_SEC = os.sysconf("SC_CLK_TCK")
 _ENV_START, _ENV_END = 47, 48
 """Where /proc/PID/stat tells the addresses of the environment, counted behind the command."""
 
@@ -44,11 +47,23 @@ class Found:
     command: str
 
 
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """What a tree of processes had done by some moment: two of them tell whether it works."""
+
+    members: frozenset[tuple[int, int]]
+    """By pid and start time."""
+    cpu_sec: float
+    """Of all of them, and of those they have waited for."""
+    commands: tuple[str, ...]
+
+
 class _Entry(NamedTuple):
     pid: int
     ppid: int
     session: int
     start_time: int
+    ticks: int
     command: str
     is_dead: bool
     is_kernel: bool
@@ -62,29 +77,18 @@ def find(prefix: str, *, roots: Collection[Found] = ()) -> list[Found]:
     environment. `roots` are processes known to be ours by other means; a zombie among them still vouches for
     its session. We ourselves and our ancestors are never listed, nor are zombies.
     """
-    if not prefix:
-        raise ValueError("an empty prefix would find every engine of every data directory")
-    there = _everybody()
-    for pid in _self_and_ancestors(there):
-        there.pop(pid, None)
-
-    marks = _marks(entry.pid for entry in there.values() if not (entry.is_dead or entry.is_kernel))
-    ours = {pid for pid, mark in marks.items() if _is_below(mark, prefix)}
-    ours.update(root.pid for root in roots if _same(there.get(root.pid), root))
-
-    belongs = defaultdict(list)
-    for entry in there.values():
-        belongs[entry.ppid].append(entry.pid)
-        belongs[entry.session].append(entry.pid)
-    unvisited = list(ours)
-    while unvisited:
-        new = [pid for pid in belongs[unvisited.pop()] if pid not in ours]
-        ours.update(new)
-        unvisited += new
-
-    listed = [there[pid] for pid in ours if not there[pid].is_dead]
-    listed.sort(key=lambda entry: (entry.start_time, entry.pid))
+    listed, marks = _belonging(prefix, roots)
     return [Found(entry.pid, entry.start_time, marks.get(entry.pid), entry.command) for entry in listed]
+
+
+def pulse(prefix: str, *, roots: Collection[Found] = ()) -> Pulse:
+    """Of all that `find` would list."""
+    listed, _ = _belonging(prefix, roots)
+    return Pulse(
+        members=frozenset((entry.pid, entry.start_time) for entry in listed),
+        cpu_sec=sum(entry.ticks for entry in listed) / _TICKS_PER_SEC,
+        commands=tuple(entry.command for entry in listed),
+    )
 
 
 def identify(pid: int, mark: str | None = None) -> Found | None:
@@ -151,6 +155,33 @@ async def end_all(
         if number == signal.SIGKILL:
             killed.update((each.pid, each.start_time) for each in left)
     return await asyncio.to_thread(find, prefix, roots=(*roots, *left))
+
+
+def _belonging(prefix: str, roots: Collection[Found]) -> tuple[list[_Entry], dict[int, str]]:
+    """The living members, oldest first, and the marks that were seen."""
+    if not prefix:
+        raise ValueError("an empty prefix would find every engine of every data directory")
+    there = _everybody()
+    for pid in _self_and_ancestors(there):
+        there.pop(pid, None)
+
+    marks = _marks(entry.pid for entry in there.values() if not (entry.is_dead or entry.is_kernel))
+    ours = {pid for pid, mark in marks.items() if _is_below(mark, prefix)}
+    ours.update(root.pid for root in roots if _same(there.get(root.pid), root))
+
+    belongs = defaultdict(list)
+    for entry in there.values():
+        belongs[entry.ppid].append(entry.pid)
+        belongs[entry.session].append(entry.pid)
+    unvisited = list(ours)
+    while unvisited:
+        new = [pid for pid in belongs[unvisited.pop()] if pid not in ours]
+        ours.update(new)
+        unvisited += new
+
+    listed = [there[pid] for pid in ours if not there[pid].is_dead]
+    listed.sort(key=lambda entry: (entry.start_time, entry.pid))
+    return listed, marks
 
 
 async def _wait(pidfds: Collection[int], within_sec: float) -> list[int]:
@@ -260,6 +291,7 @@ def _entry(pid: int) -> _Entry | None:
         ppid=int(fields[1]),
         session=int(fields[3]),
         start_time=int(fields[19]),
+        ticks=sum(map(int, fields[_CPU])),
         command=before.partition(b"(")[2].decode("utf-8", "replace"),
         # A main thread that ended before its other threads looks like a zombie too, and is none.
         is_dead=fields[0] in _DEAD and int(fields[17]) < 2,

@@ -25,6 +25,8 @@ from turnkeeper.engines.base import (
     EngineConfig,
     Headless,
     Launch,
+    Login,
+    LoginKind,
     Readiness,
     TurnPlan,
     private_env,
@@ -46,14 +48,19 @@ class DemoEngine:
     profiles: tuple[ProfileKind, ...] = (ProfileKind.RESUMABLE, ProfileKind.STICKY)
     own_parameters = frozenset({PARAMETER})
     models: tuple[str, ...] = ("demo",)
+    default_model: str | None = None
     skills_dir = ".demo/skills"
 
     def __init__(self, config: EngineConfig) -> None:
-        if config.command:
-            raise SettingsInvalid("engines.demo.command: the demo engine is built in and takes no command")
+        for name in ("command", "model", "env", "config", "login_home"):
+            if getattr(config, name):
+                raise SettingsInvalid(f"engines.demo.{name}: the demo engine is built in and takes no {name}")
 
     def readiness(self) -> Readiness:
         return Readiness(ready=True, path=str(_here / "demo_agent"), version="1.0.0")
+
+    def login(self) -> Login:
+        return Login(LoginKind.NOT_NEEDED)
 
     def require(self, skill: Skill, parameter: Mapping[str, Any]) -> None:
         _script(parameter, Path(skill.root), Mode.AUTO)

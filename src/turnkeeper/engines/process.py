@@ -12,19 +12,20 @@ import contextlib
 import errno
 import fcntl
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import termios
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO
 
 from turnkeeper.engines import census
-from turnkeeper.engines.census import Found
+from turnkeeper.engines.census import Found, Pulse
 from turnkeeper.engines.lines import KEEP, Line, LineAssembler, RawFile
+from turnkeeper.engines.spawn import Command, failed, start
+from turnkeeper.engines.veil import Veil
 
 # At one wake, this much or for this long; then the rest of the loop has its turn. A read is small, since it
 # may be nothing but newlines, and each is a line.
@@ -33,13 +34,6 @@ _READS = 16
 _SLICE_SEC = 0.01
 
 OnLine = Callable[[str, Line], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    argv: tuple[str, ...]
-    env: Mapping[str, str]
-    cwd: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +50,6 @@ class Exit:
             return signal.Signals(self.signal).name
         except ValueError:
             return f"signal {self.signal}"
-
-
-class SpawnFailed(Exception):
-    """No engine was started. `reason` is the name of the errno, `subject` the part that was at fault."""
-
-    def __init__(self, reason: str, subject: Literal["program", "cwd", "output"], sentence: str) -> None:
-        super().__init__(sentence)
-        self.reason = reason
-        self.subject = subject
-
-    @property
-    def is_passing(self) -> bool:
-        """The machine was short of something: the same spawn may work a moment later."""
-        return self.reason in {"EAGAIN", "EMFILE", "ENFILE", "ENOMEM", "ETXTBSY"}
 
 
 class Process:
@@ -90,24 +70,29 @@ class Process:
             try:
                 out, err = _open_raw(stdout, stderr, keep)
             except OSError as error:
-                raise _failed(
+                raise failed(
                     error, "output", f"the raw output file {error.filename} cannot be opened"
                 ) from error
             undo.callback(out.close)
             undo.callback(err.close)
-            popen = _start(command, mark)
-            process = cls(popen, mark, (out, err), on_line)
+            popen = start(command, mark)
+            process = cls(popen, mark, (out, err), on_line, command.secrets)
             undo.callback(process.close)
             undo.callback(popen.kill)
             try:
                 process._attach()
             except OSError as error:
-                raise _failed(error, "program", f"{command.argv[0]!r} cannot be watched") from error
+                raise failed(error, "program", f"{command.argv[0]!r} cannot be watched") from error
             undo.pop_all()
         return process
 
     def __init__(
-        self, popen: subprocess.Popen[bytes], mark: str, raw: tuple[RawFile, RawFile], on_line: OnLine
+        self,
+        popen: subprocess.Popen[bytes],
+        mark: str,
+        raw: tuple[RawFile, RawFile],
+        on_line: OnLine,
+        secrets: frozenset[str],
     ) -> None:
         self._popen = popen
         self._on_line = on_line
@@ -118,8 +103,8 @@ class Process:
         self._stdin_ends = False
         self._ended: Exit | None = None
         self._streams = (
-            _Stream("stdout", popen.stdout, raw[0], LineAssembler(offset=raw[0].size)),
-            _Stream("stderr", popen.stderr, raw[1], LineAssembler(offset=raw[1].size)),
+            _Stream("stdout", popen.stdout, raw[0], LineAssembler(offset=raw[0].size), Veil(secrets)),
+            _Stream("stderr", popen.stderr, raw[1], LineAssembler(offset=raw[1].size), Veil(secrets)),
         )
         self._keep = raw[0].keep
         self.pid = popen.pid
@@ -230,12 +215,15 @@ class Process:
         if stream.left == 0:
             return  # read nevertheless: a leftover that tidies up must not die of a broken pipe
         self.last_byte_at = self._loop.time()
-        self._store(stream, chunk)
-        self._hand_on(stream, stream.lines.feed(chunk))
+        self._show(stream, stream.veil.hide(chunk))
         if stream.left is not None:
             stream.left -= len(chunk)
             if stream.left == 0:
                 self._finish(stream)
+
+    def _show(self, stream: _Stream, data: bytes) -> None:
+        self._store(stream, data)
+        self._hand_on(stream, stream.lines.feed(data))
 
     def _store(self, stream: _Stream, data: bytes) -> None:
         try:
@@ -259,6 +247,7 @@ class Process:
                 self.broken.set_result(error)
 
     def _finish(self, stream: _Stream) -> None:
+        self._show(stream, stream.veil.close())
         self._hand_on(stream, stream.lines.close())
         self._settle()
 
@@ -304,6 +293,10 @@ class Process:
         """What of the tree is alive, be the engine itself gone or not."""
         return await asyncio.to_thread(census.find, self.mark, roots=(self._root,))
 
+    async def pulse(self) -> Pulse:
+        """What the tree has done so far."""
+        return await asyncio.to_thread(census.pulse, self.mark, roots=(self._root,))
+
     @property
     def is_raw_capped(self) -> bool:
         """The raw files of this turn do not hold everything that was printed."""
@@ -344,6 +337,7 @@ class _Stream:
     pipe: IO[bytes] | None
     raw: RawFile
     lines: LineAssembler
+    veil: Veil
     left: int | None = None  # after the exit: how many bytes of the process are still to be read
 
     @property
@@ -380,50 +374,3 @@ def _open_raw(stdout: Path, stderr: Path, keep: int) -> tuple[RawFile, RawFile]:
     except OSError:
         out.close()
         raise
-
-
-def _start(command: Command, mark: str) -> subprocess.Popen[bytes]:
-    cwd = str(command.cwd)
-    try:
-        return subprocess.Popen(
-            command.argv,
-            bufsize=0,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=cwd,
-            env={**command.env, census.MARK: mark},
-            start_new_session=True,
-        )
-    except OSError as error:
-        if error.filename == cwd:
-            raise _failed(error, "cwd", f"the working directory {cwd} cannot be entered") from error
-        raise _failed(error, "program", _explain(error, command)) from error
-    except ValueError as error:  # a NUL byte, or a name with "="
-        raise SpawnFailed("EINVAL", "program", f"{command.argv[0]!r} cannot be started: {error}") from error
-
-
-_SENTENCES = {
-    errno.ENOENT: "was not found; is it installed, and on the PATH of the service?",
-    errno.EACCES: "is not executable for this user",
-    errno.EPERM: "is not executable for this user",
-    errno.ENOEXEC: "is not a program for this machine: another architecture, or a script without a #! line",
-    errno.E2BIG: "got arguments and environment longer than the kernel takes",
-    errno.EAGAIN: "was not started: the limit of processes is reached",
-    errno.EMFILE: "was not started: the service has too many open files",
-    errno.ENFILE: "was not started: the machine has too many open files",
-    errno.ENOMEM: "was not started: the machine is out of memory",
-    errno.ETXTBSY: "is just being replaced by another process",
-}
-
-
-def _explain(error: OSError, command: Command) -> str:
-    program = command.argv[0]
-    if error.errno == errno.ENOENT and shutil.which(program, path=command.env.get("PATH")):
-        return f"{program!r} is there, but the interpreter or loader it asks for is not installed"
-    return f"{program!r} {_SENTENCES.get(error.errno or 0, 'cannot be started')}"
-
-
-def _failed(error: OSError, subject: Literal["program", "cwd", "output"], sentence: str) -> SpawnFailed:
-    reason = errno.errorcode.get(error.errno or 0, "EIO")
-    return SpawnFailed(reason, subject, f"{sentence} ({error.strerror})")

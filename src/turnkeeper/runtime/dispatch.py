@@ -41,9 +41,13 @@ class Capacity:
 
 
 class Dispatcher:
-    def __init__(self, capacity: Capacity, start: Callable[[Ticket], None]) -> None:
+    def __init__(
+        self, capacity: Capacity, start: Callable[[Ticket], None], is_alone: Callable[[str], bool]
+    ) -> None:
+        """`is_alone`: whether an engine's turns must not overlap, at this moment."""
         self._capacity = capacity
         self._start = start
+        self._is_alone = is_alone
         self._waiting: dict[str, Ticket] = {}  # in order of arrival
         self._busy: dict[str, Ticket] = {}
         self._engines: Counter[str] = Counter()
@@ -107,10 +111,9 @@ class Dispatcher:
             return WaitsFor.SLOT
         if ticket.is_sticky and self._sticky() >= self._capacity.sticky_slots:
             return WaitsFor.STICKY_SLOT
-        limit = self._capacity.engine_limits.get(ticket.engine)
-        if limit is not None and self._engines[ticket.engine] >= limit:
-            return WaitsFor.ENGINE_LIMIT
-        return None
+        busy, limit = self._engines[ticket.engine], self._capacity.engine_limits.get(ticket.engine)
+        is_full = limit is not None and busy >= limit
+        return WaitsFor.ENGINE_LIMIT if is_full or (busy and self._is_alone(ticket.engine)) else None
 
     def _sticky(self) -> int:
         return sum(ticket.is_sticky for ticket in self._busy.values())

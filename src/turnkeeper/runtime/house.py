@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from turnkeeper.engines.base import Engine
+from turnkeeper.engines.base import Engine, LoginKind
 from turnkeeper.runtime.clock import Clock
 from turnkeeper.runtime.deadlines import Deadlines
 from turnkeeper.runtime.dispatch import Capacity, Dispatcher, Ticket
@@ -47,7 +47,7 @@ class House:
         self.feed = Feed()
         self.stage = Stage(parts.store, parts.shelf, parts.engines, parts.runs_dir)
         self.worker = Worker(parts.store, self.stage, parts.clock, self._release)
-        self.dispatcher = Dispatcher(parts.capacity, self.worker.start)
+        self.dispatcher = Dispatcher(parts.capacity, self.worker.start, self._is_alone)
         self.deadlines = Deadlines(parts.store, parts.clock)
         self.jobs = Jobs(
             store=parts.store,
@@ -81,6 +81,11 @@ class House:
         await self.deadlines.stop()
         await self.worker.stop()
         await self.store.close()
+
+    def _is_alone(self, name: str) -> bool:
+        """Two turns that renew one login at the same moment would lose it."""
+        engine = self.engines.get(name)
+        return engine is not None and engine.login().kind is LoginKind.FILE
 
     def _release(self, ticket: Ticket) -> None:
         self.dispatcher.release(ticket)

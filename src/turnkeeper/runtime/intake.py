@@ -13,11 +13,12 @@ from turnkeeper.core.errors import (
     InputInvalid,
     ModelUnknown,
     ProfileUnsupported,
+    Warn,
 )
 from turnkeeper.core.run import Job, Mode, OnInterrupted, Profile, RunWarning, Timeouts
 from turnkeeper.core.skill import Skill
 from turnkeeper.core.waiting import ProfileKind
-from turnkeeper.engines.base import Engine
+from turnkeeper.engines.base import Engine, Readiness
 from turnkeeper.skills import schema, uploads
 from turnkeeper.skills.package import Shelf
 
@@ -70,6 +71,7 @@ class Intake:
         skill = self._shelf.get(request.skill_id)
         skill.require_mode(request.mode)
         engine = self._engine(request, skill)
+        ready = _require_ready(engine)
         engine.require(skill, request.parameter)
         _require_model(engine, request.model)
         own = {key: value for key, value in request.parameter.items() if key in engine.own_parameters}
@@ -84,7 +86,7 @@ class Intake:
             strict=request.strict,
             session_timeout_sec=request.session_timeout_sec or self._policy.session_timeout_sec,
             profile=_profile(engine, request),
-            model=request.model,
+            model=request.model or engine.default_model,
             input=_input(skill, request.input),
             parameter={**parameter, **own},
             timeouts=replace(self._policy.timeouts, **{**skill.timeouts, **request.timeouts}),
@@ -93,7 +95,7 @@ class Intake:
         )
         needs_files = bool(uploads.expected(skill.file_inputs, job.input))
         upload_timeout = timedelta(seconds=self._policy.upload_timeout_sec) if needs_files else None
-        return Accepted(job=job, warnings=skill.warnings, upload_timeout=upload_timeout)
+        return Accepted(job=job, warnings=(*skill.warnings, *_about(ready)), upload_timeout=upload_timeout)
 
     def _engine(self, request: JobRequest, skill: Skill) -> Engine:
         name = request.engine or self._policy.default_engine or self._first_ready(skill)
@@ -101,11 +103,6 @@ class Intake:
         engine = self._engines.get(name)
         if engine is None:
             raise EngineNotFound(f"there is no engine {name!r} here; there are: {', '.join(self._engines)}")
-        ready = engine.readiness()
-        if not ready.ready:
-            raise EngineNotReady(
-                f"{name} is not ready: {ready.reason}. To fix it: {ready.fix}", fix=ready.fix
-            )
         return engine
 
     def _first_ready(self, skill: Skill) -> str:
@@ -118,6 +115,19 @@ class Intake:
             "no engine was named and no real one is ready here; install one, set a default engine, "
             'or try the built-in one with "engine": "demo"'
         )
+
+
+def _require_ready(engine: Engine) -> Readiness:
+    ready = engine.readiness()
+    if not ready.ready:
+        raise EngineNotReady(
+            f"{engine.name} is not ready: {ready.reason}. To fix it: {ready.fix}", fix=ready.fix
+        )
+    return ready
+
+
+def _about(ready: Readiness) -> tuple[RunWarning, ...]:
+    return (RunWarning(Warn.ENGINE_VERSION_UNTESTED, ready.warning),) if ready.warning else ()
 
 
 def _profile(engine: Engine, request: JobRequest) -> Profile:

@@ -61,7 +61,7 @@ def judge(run: Run, transcript: Transcript, how: HowEnded) -> Judgement:
         typed_failure=how.fault or transcript.typed_failure,
         said=_said(transcript, how),
     )
-    verdict = _explained(_reachable(gate.judge(evidence), run, transcript), finding)
+    verdict = _explained(_reachable(gate.judge(evidence), run, transcript), finding, transcript)
     return Judgement(verdict, evidence, finding, how)
 
 
@@ -74,12 +74,14 @@ def _reachable(verdict: gate.Verdict, run: Run, transcript: Transcript) -> gate.
     )
 
 
-def _explained(verdict: gate.Verdict, finding: Finding) -> gate.Verdict:
-    """With the schema's errors in its sentence, so that a person can act on it."""
-    if not isinstance(verdict, gate.Fail) or verdict.failure.code is not Code.OUTPUT_INVALID:
+def _explained(verdict: gate.Verdict, finding: Finding, transcript: Transcript) -> gate.Verdict:
+    """With the schema's errors, or the engine's own words, so that a person can act on it."""
+    if not isinstance(verdict, gate.Fail):
         return verdict
-    message = f"{verdict.failure.message}: {'; '.join(finding.errors[:20])}"
-    return gate.Fail(replace(verdict.failure, message=message))
+    failure, told = verdict.failure, transcript.ended.failure if transcript.ended else None
+    if failure.code is Code.OUTPUT_INVALID:
+        return gate.Fail(replace(failure, message=f"{failure.message}: {'; '.join(finding.errors[:20])}"))
+    return gate.Fail(told) if told is not None and told.code is failure.code else verdict
 
 
 def _said(transcript: Transcript, how: HowEnded) -> str:

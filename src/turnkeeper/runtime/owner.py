@@ -37,6 +37,7 @@ class Owner:
         self.interrupted: asyncio.Future[Interrupt] = asyncio.get_running_loop().create_future()
         self.replied = asyncio.Event()
         self._survivors: list[Found] = []
+        self._unreturned: list[RunWarning] = []
         self._store = store
 
     def interrupt(self, why: Interrupt) -> None:
@@ -85,12 +86,15 @@ class Owner:
         session = self.session
         if session is not None:
             self._survivors = await (session.leave() if gently else session.end())
+            self._unreturned += await asyncio.to_thread(session.give_back)
             session.close()
             self.session = None
 
     @property
-    def unreaped(self) -> list[RunWarning]:
-        return [
+    def parting(self) -> list[RunWarning]:
+        """What went wrong when the last process was let go of."""
+        unreaped = (
             RunWarning(Warn.PROCESS_NOT_REAPED, f"process {found.pid} ({found.command}) does not die")
             for found in self._survivors
-        ]
+        )
+        return [*unreaped, *self._unreturned]

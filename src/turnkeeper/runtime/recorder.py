@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from turnkeeper.core.errors import StorageUnavailable
 from turnkeeper.core.fcmp import Event, RawRef, Type
@@ -45,6 +46,7 @@ class Recorder:
         self._raw_left = RAW_TOTAL
         self._handle: Handle | None = None
         self._born: Born | None = None
+        self._launch: Mapping[str, Any] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._append: asyncio.Task[None] | None = None
         self._is_closed = False
@@ -57,9 +59,9 @@ class Recorder:
     def error(self) -> Exception | None:
         return self.broken.result() if self.broken.done() else None
 
-    def bear(self, born: Born) -> None:
+    def bear(self, born: Born, launch: Mapping[str, Any]) -> None:
         """Saved with the first batch, so that it costs no commit of its own."""
-        self._born = born
+        self._born, self._launch = born, launch
 
     def know(self, handle: Handle) -> None:
         """A crash after this is durable can still resume the session."""
@@ -123,8 +125,11 @@ class Recorder:
 
     async def _write(self) -> None:
         # Taken together, before the await: what becomes known meanwhile goes with the next batch.
-        batch = replace(self._batch, events=self._pending, handle=self._handle, born=self._born)
-        self._pending, self._size, self._handle, self._born = [], 0, None, None
+        batch = replace(
+            self._batch, events=self._pending, handle=self._handle, born=self._born, launch=self._launch
+        )
+        self._pending, self._size = [], 0
+        self._handle = self._born = self._launch = None
         try:
             await self._store.append(batch)
         except Stale:
@@ -146,6 +151,7 @@ class Recorder:
         self._pending = [*batch.events, *self._pending]
         self._size = sum(_weight(event) for event in self._pending)
         self._handle, self._born = self._handle or batch.handle, self._born or batch.born
+        self._launch = self._launch or batch.launch
         self._append = None
         if not self._is_closed:
             self._is_refused = True

@@ -12,6 +12,7 @@ from turnkeeper.core.errors import Code
 from turnkeeper.core.run import Failure, Run
 from turnkeeper.core.statechart import State
 from turnkeeper.engines import census
+from turnkeeper.engines.lending import still_lent
 from turnkeeper.runtime.clock import Clock
 from turnkeeper.runtime.dispatch import Dispatcher, Ticket
 from turnkeeper.runtime.stage import Stage
@@ -32,6 +33,7 @@ class Recovery:
 
     async def recover(self, step_sec: float) -> None:
         await self._end_leftovers(step_sec)
+        await asyncio.to_thread(self._take_logins_back)
         for run in await self._store.owned():
             change = await self._settle(run)
             log.info("run=%s recovered from %s: %s", run.id, run.state.value, change.trigger)
@@ -53,6 +55,12 @@ class Recovery:
         log.warning("ending %d process(es) of an earlier start", len(left))
         for found in await census.end_all(self._store.data_id, step_sec=step_sec):
             log.error("process %d (%s) of %s does not die", found.pid, found.command, found.mark)
+
+    def _take_logins_back(self) -> None:
+        """What is still lent has no process any more."""
+        for lent in still_lent(self._stage.lent):
+            for problem in lent.take_back():
+                log.warning("%s: %s", lent.home, problem)
 
     async def _settle(self, run: Run) -> Change:
         now = self._clock()

@@ -7,18 +7,20 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from turnkeeper.core.contract import Contract
 from turnkeeper.core.errors import Code, TurnkeeperError
 from turnkeeper.core.run import Attempt, Interaction, Job, NextTurn, Run
 from turnkeeper.core.skill import Skill
-from turnkeeper.engines.base import Engine, TurnPlan
-from turnkeeper.engines.process import Command
+from turnkeeper.engines.base import Engine, Launch, TurnPlan
+from turnkeeper.engines.spawn import Command
+from turnkeeper.runtime.turns import Start
 from turnkeeper.skills import artifacts, patch, prompt
 from turnkeeper.skills.output import Files
 from turnkeeper.skills.package import Shelf
 from turnkeeper.skills.workspace import RunFolder
-from turnkeeper.store.base import Store
+from turnkeeper.store.base import Reads
 
 
 class StageFailed(TurnkeeperError):
@@ -30,7 +32,7 @@ class StageFailed(TurnkeeperError):
 
 
 @contextmanager
-def _staging() -> Iterator[None]:
+def staging() -> Iterator[None]:
     """Whatever goes wrong before the process exists is a reason that the run can name."""
     try:
         yield
@@ -53,11 +55,13 @@ class Scene:
 
 
 class Stage:
-    def __init__(self, store: Store, shelf: Shelf, engines: Mapping[str, Engine], runs_dir: Path) -> None:
+    def __init__(self, store: Reads, shelf: Shelf, engines: Mapping[str, Engine], runs_dir: Path) -> None:
         self._store = store
         self._shelf = shelf
         self._engines = engines
         self._runs_dir = runs_dir
+        self.lent = runs_dir.parent / "lent"
+        """Notes on the logins that processes have been lent."""
 
     def folder(self, run_id: str) -> RunFolder:
         return RunFolder(self._runs_dir / run_id)
@@ -75,8 +79,14 @@ class Stage:
         found = await asyncio.to_thread(artifacts.find, scene.plan.workspace, rules)
         return Files(tuple(file.path for file in found), tuple(artifacts.missing(rules, found)))
 
-    async def command(self, scene: Scene) -> Command:
-        return await asyncio.to_thread(self._command, scene)
+    async def keep_words(self, scene: Scene, run: Run, words: bytes) -> None:
+        """What the turn is begun with, beside what it answers: with it the turn can be played by hand."""
+        path = scene.folder.raw(run.attempt_number, run.try_number, "stdin")
+        with staging():
+            await asyncio.to_thread(path.write_bytes, words)
+
+    async def start(self, scene: Scene) -> Start:
+        return await asyncio.to_thread(self._start, scene)
 
     def plan(self, run: Run) -> TurnPlan:
         folder, job = self.folder(run.id), run.job
@@ -106,7 +116,7 @@ class Stage:
 
     def _set(self, run: Run, attempt: Attempt, answered: Interaction | None) -> Scene:
         folder = self.folder(run.id)
-        with _staging():
+        with staging():
             folder.make()
             if run.handle is None:
                 self._freeze(run, folder)
@@ -147,11 +157,18 @@ class Stage:
             )
         return skill
 
-    def _command(self, scene: Scene) -> Command:
-        with _staging():
+    def _start(self, scene: Scene) -> Start:
+        with staging():
             launch = scene.engine.launch(scene.plan)
             scene.folder.write_home(launch.files)
-            return Command(launch.argv, launch.env, scene.plan.workspace)
+        secrets = frozenset(launch.env[name] for name in launch.secrets)
+        return Start(
+            command=Command(launch.argv, launch.env, scene.plan.workspace, secrets),
+            record=_record(launch, scene.plan),
+            login_files=launch.login_files,
+            home=scene.plan.home,
+            note=self.lent / f"{scene.folder.root.name}.json",
+        )
 
     def _words(self, run: Run, attempt: Attempt, answered: Interaction | None) -> str:
         if attempt.attempt_number == 1 or answered is None or answered.answer is None:
@@ -159,3 +176,14 @@ class Stage:
         else:
             words = prompt.reply(answered.answer.response)
         return prompt.cut_off(words) if attempt.next_turn is NextTurn.CONTINUE else words
+
+
+def _record(launch: Launch, plan: TurnPlan) -> dict[str, Any]:
+    """For the attempt, so that a person can start the same turn by hand: everything but the secrets."""
+    return {
+        "argv": list(launch.argv),
+        "cwd": str(plan.workspace),
+        "env": {name: None if name in launch.secrets else value for name, value in launch.env.items()},
+        "engine_version": launch.version,
+        "login_files": {name: str(path) for name, path in launch.login_files.items()},
+    }

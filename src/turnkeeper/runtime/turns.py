@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -13,10 +16,12 @@ from turnkeeper.core.errors import Code, Warn
 from turnkeeper.core.gate import ExitKind
 from turnkeeper.core.run import Born, Failure, RunWarning, Timeouts
 from turnkeeper.core.turn import Remark, SessionOpened, Transcript
-from turnkeeper.engines import census
+from turnkeeper.engines import census, memory
 from turnkeeper.engines.base import Dialect
+from turnkeeper.engines.lending import Lent, lend
 from turnkeeper.engines.lines import Line, plain
-from turnkeeper.engines.process import Command, Exit, Process
+from turnkeeper.engines.process import Exit, Process
+from turnkeeper.engines.spawn import Command
 from turnkeeper.engines.watch import Limit, Watch
 from turnkeeper.runtime.clock import Clock
 from turnkeeper.runtime.judging import HowEnded
@@ -25,10 +30,9 @@ from turnkeeper.runtime.recorder import Recorder
 STDERR_LINES = 20
 STDERR_CHARS = 2000
 
-TIMEOUTS = {
-    Limit.FIRST_BYTE: Failure(Code.ENGINE_FIRST_BYTE_TIMEOUT, "the engine printed nothing at all in time"),
-    Limit.IDLE: Failure(Code.ENGINE_IDLE_TIMEOUT, "the engine fell silent in the middle of its turn"),
-    Limit.TURN: Failure(Code.ENGINE_TURN_TIMEOUT, "the turn took longer than allowed"),
+SILENT = {
+    Limit.FIRST_BYTE: "the engine printed nothing at all for {limit:g} s, and nothing of it worked",
+    Limit.IDLE: "the engine fell silent for {limit:g} s in the middle of its turn, and nothing of it worked",
 }
 
 
@@ -40,19 +44,58 @@ class Interrupt(StrEnum):
     LOST = "lost"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """How a process is started, what of that may be remembered, and what it is lent meanwhile."""
+
+    command: Command
+    record: Mapping[str, Any] = field(default_factory=dict)
+    login_files: Mapping[str, Path] = field(default_factory=dict)
+    home: Path
+    note: Path
+    """Where it is written down what was lent."""
+
+
 class Session:
     """A process and the dialect it speaks: for one turn, or resident for many."""
 
-    def __init__(self, command: Command, dialect: Dialect, timeouts: Timeouts) -> None:
-        self._command = command
+    def __init__(self, start: Start, dialect: Dialect, timeouts: Timeouts) -> None:
+        self._start = start
+        self._lent: Lent | None = None
+        self._oom_kills: int | None = None
         self.dialect = dialect
         self.timeouts = timeouts
         self.turn: Turn | None = None
         self.process: Process
 
+    @property
+    def record(self) -> Mapping[str, Any]:
+        return self._start.record
+
+    def borrow(self) -> None:
+        """The operator's login, if the engine needs it. Blocking."""
+        if self._start.login_files:
+            self._lent = lend(self._start.login_files, self._start.home, self._start.note)
+
+    def give_back(self) -> list[RunWarning]:
+        """To be called when nothing of the process is alive, also if it never was. Blocking."""
+        lent, self._lent = self._lent, None
+        problems = lent.take_back() if lent else []
+        return [RunWarning(Warn.LOGIN_NOT_RETURNED, problem) for problem in problems]
+
     def start(self, mark: str, stdout: Path, stderr: Path) -> None:
-        self.process = Process.spawn(
-            self._command, mark=mark, stdout=stdout, stderr=stderr, on_line=self._hear
+        self._oom_kills = memory.oom_kills()
+        command = self._start.command
+        if self._lent is not None:
+            command = replace(command, secrets=command.secrets | self._lent.secrets)
+        self.process = Process.spawn(command, mark=mark, stdout=stdout, stderr=stderr, on_line=self._hear)
+
+    def exit_kind(self, ended: Exit) -> ExitKind:
+        if ended.signal is None:
+            return ExitKind.OK if ended.code == 0 else ExitKind.NONZERO
+        is_counted = self._oom_kills is not None and (memory.oom_kills() or 0) > self._oom_kills
+        return (
+            ExitKind.OOM_KILLED if ended.signal == signal.SIGKILL and is_counted else ExitKind.FOREIGN_SIGNAL
         )
 
     @property
@@ -100,8 +143,8 @@ class Turn:
     def born(self) -> Born:
         return Born(self._session.process.pid, self._session.process.start_time)
 
-    def begin(self, prompt: str) -> None:
-        self._session.process.write(self._session.dialect.begin(prompt))
+    def begin(self, words: bytes) -> None:
+        self._session.process.write(words)
         if not self._session.dialect.keeps_stdin:
             self._session.process.close_stdin()
 
@@ -144,12 +187,12 @@ class Turn:
             await first(
                 process.exited, self._closed, watch.over, interrupted, process.broken, self._recorder.broken
             )
-            limit = watch.over.result() if watch.over.done() else None
-        how = await self._how(interrupted, limit)
+            overdue = self._overdue(watch.over.result(), watch.alive) if watch.over.done() else None
+        how = await self._how(interrupted, overdue)
         self._hear_exit()
         return how
 
-    async def _how(self, interrupted: asyncio.Future[Interrupt], limit: Limit | None) -> HowEnded:
+    async def _how(self, interrupted: asyncio.Future[Interrupt], overdue: Failure | None) -> HowEnded:
         session, process = self._session, self._session.process
         stopping = interrupted.done() and interrupted.result() is Interrupt.STOPPING
         # A turn that was closed before the stop is over: playing it again would do its work twice.
@@ -166,15 +209,30 @@ class Turn:
             fault = Failure(Code.INTERNAL_ERROR, f"the engine's output could not be taken in: {error}")
             return self._ended(ExitKind.ENDED_BY_US, fault=fault)
         if self._closed.done() and session.dialect.keeps_stdin:
-            return self._ended(_exit_kind(process.exited.result()) if process.exited.done() else ExitKind.OK)
+            is_over = process.exited.done()
+            return self._ended(session.exit_kind(process.exited.result()) if is_over else ExitKind.OK)
         if self._closed.done() and not process.exited.done():
             return await self._linger(interrupted)
         if process.exited.done():
             await self._clear_leftovers()
-            return self._ended(_exit_kind(process.exited.result()))
+            return self._ended(session.exit_kind(process.exited.result()))
         await session.end()
-        assert limit is not None
-        return self._ended(ExitKind.ENDED_BY_US, timeout=TIMEOUTS[limit])
+        assert overdue is not None
+        return self._ended(ExitKind.ENDED_BY_US, timeout=overdue)
+
+    def _overdue(self, limit: Limit, alive: Sequence[str]) -> Failure:
+        """With what was going on: the tool that had not come back, the processes that were there."""
+        evidence = self.stderr or None
+        tools = ", ".join(sorted(set(self.transcript.open_tools.values())))
+        during = f"; it waited for its tool {tools}" if tools else ""
+        if limit is Limit.TURN:
+            allowed = self._session.timeouts.turn_sec
+            return Failure(
+                Code.TURN_TIMEOUT, f"the turn took longer than {allowed:g} s{during}", None, evidence
+            )
+        message = SILENT[limit].format(limit=getattr(self._session.timeouts, f"{limit.value}_sec"))
+        there = f"; alive were: {', '.join(alive)}" if alive else ""
+        return Failure(Code.ENGINE_STALLED, f"{message}{during}{there}", None, evidence)
 
     async def _ask_to_stop(self) -> None:
         """An agent that understands a polite request gets a moment to follow it."""
@@ -190,7 +248,7 @@ class Turn:
         await first(process.exited, interrupted, timeout=grace)
         if process.exited.done():
             await self._clear_leftovers()
-            return self._ended(_exit_kind(process.exited.result()))
+            return self._ended(self._session.exit_kind(process.exited.result()))
         await self._session.end()
         message = "the engine was still there after its result and was ended"
         self.warnings.append(RunWarning(Warn.ENGINE_LINGERED_AFTER_RESULT, message))
@@ -222,12 +280,6 @@ class Turn:
     @property
     def stderr(self) -> str:
         return "\n".join(self._stderr)[-STDERR_CHARS:]
-
-
-def _exit_kind(ended: Exit) -> ExitKind:
-    if ended.signal is not None:
-        return ExitKind.FOREIGN_SIGNAL
-    return ExitKind.OK if ended.code == 0 else ExitKind.NONZERO
 
 
 async def first(*futures: asyncio.Future[Any], timeout: float | None = None) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from turnkeeper.core import gate
+from turnkeeper.core.change import failure_view
 from turnkeeper.core.errors import Code
 from turnkeeper.core.run import Failure
 from turnkeeper.engines.process import Exit
@@ -28,8 +29,8 @@ def evidence_view(judged: Judgement) -> dict[str, Any]:
         "output_errors": list(finding.errors),
         "files": {"there": list(how.files.there), "missing": list(how.files.missing)},
         "canceled": how.canceled,
-        "timeout": failure_view(how.timeout),
-        "fault": failure_view(how.fault),
+        "timeout": _maybe(how.timeout),
+        "fault": _maybe(how.fault),
         "said": seen.said,
         "raw_is_whole": how.raw_is_whole,
     }
@@ -62,9 +63,11 @@ def verdict_view(verdict: gate.Verdict) -> dict[str, Any]:
             return {"verdict": "canceled"}
 
 
-def failure_view(failure: Failure | None) -> dict[str, str] | None:
-    return None if failure is None else {"code": failure.code.value, "message": failure.message}
+def _maybe(failure: Failure | None) -> dict[str, Any] | None:
+    return None if failure is None else failure_view(failure)
 
 
-def _failure(view: Mapping[str, str] | None) -> Failure | None:
-    return None if view is None else Failure(Code(view["code"]), view["message"])
+def _failure(view: Mapping[str, Any] | None) -> Failure | None:
+    if view is None:
+        return None
+    return Failure(Code(view["code"]), view["message"], view.get("retry_after"), view.get("evidence"))

@@ -16,14 +16,14 @@ from turnkeeper.core.fcmp import Event
 from turnkeeper.core.run import Attempt, Failure, Run, RunWarning
 from turnkeeper.core.statechart import State
 from turnkeeper.core.turn import Transcript
-from turnkeeper.engines.process import SpawnFailed
+from turnkeeper.engines.spawn import SpawnFailed
 from turnkeeper.runtime import judging, verdicts
 from turnkeeper.runtime.clock import Clock
 from turnkeeper.runtime.dispatch import Ticket
 from turnkeeper.runtime.judging import HowEnded, Judgement
 from turnkeeper.runtime.owner import Lost, Owner
 from turnkeeper.runtime.recorder import Recorder
-from turnkeeper.runtime.stage import Scene, Stage, StageFailed
+from turnkeeper.runtime.stage import Scene, Stage, StageFailed, staging
 from turnkeeper.runtime.turns import Interrupt, Session, Turn, first
 from turnkeeper.skills.yamltext import load_yaml
 from turnkeeper.store.base import Batch, Notice, Stale, Store
@@ -158,24 +158,28 @@ class Worker:
         if owner.interrupted.done():
             return None
         played.was_started = True
+        session = fresh or owner.session
+        assert session is not None
+        words = session.dialect.begin(scene.prompt)
+        await self._stage.keep_words(scene, run, words)
+        played.attempt = replace(played.attempt, launch=session.record)
         if fresh is not None:
             await _spawn(fresh, f"{self._store.data_id}/{run.id}/{run.attempt_number}.{run.try_number}", logs)
             owner.session = fresh
-        assert owner.session is not None
-        if fresh is None:
-            _redirect(owner.session, logs)
-        turn = Turn(owner.session, played.transcript, recorder, self._clock)
+        else:
+            _redirect(session, logs)
+        turn = Turn(session, played.transcript, recorder, self._clock)
         played.attempt = replace(played.attempt, born=turn.born)
-        recorder.bear(turn.born)
-        turn.begin(scene.prompt)
+        recorder.bear(turn.born, session.record)
+        turn.begin(words)
         return turn
 
     async def _prepare(self, run: Run, scene: Scene) -> Session:
         if run.handle is not None and not run.handle.loadable:
             gone = "the resident process is gone, and its session cannot be loaded"
             raise StageFailed(Code.INTERACTION_PROCESS_LOST, gone)
-        command = await self._stage.command(scene)
-        return Session(command, scene.engine.dialect(scene.plan), run.job.timeouts)
+        start = await self._stage.start(scene)
+        return Session(start, scene.engine.dialect(scene.plan), run.job.timeouts)
 
     async def _finish(self, owner: Owner, played: Played) -> Run:
         """Everything is dead and on disk before the change that says so is committed."""
@@ -193,7 +197,7 @@ class Worker:
             judged = await asyncio.to_thread(judging.judge, run, played.transcript, how)
             if not (isinstance(judged.verdict, gate.Wait) and run.is_sticky):
                 await owner.let_go(gently=True)
-            report = await asyncio.to_thread(_report, judged, played, owner.unreaped)
+            report = await asyncio.to_thread(_report, judged, played, owner.parting)
             return lifecycle.finish_turn(run, played.attempt, judged.verdict, report, self._clock())
 
         run = await owner.commit(decide)
@@ -203,7 +207,9 @@ class Worker:
     def _cut_off(self, run: Run, played: Played) -> Change:
         """The service stops on purpose: the turn goes on at the next start, and it does not count."""
         said = played.transcript
-        report = TurnReport(output=played.rest, handle=said.handle, usage=said.usage, noted=said.warnings)
+        report = TurnReport(
+            output=played.rest, handle=said.handle, usage=said.usage, model=said.model, noted=said.warnings
+        )
         return lifecycle.interrupt_turn(
             run,
             self._clock(),
@@ -232,7 +238,7 @@ class Worker:
 
         async def decide(run: Run) -> Change | None:
             if run.state is State.WAITING_USER or run.ending is not None:
-                return lifecycle.lose_process(run, self._clock(), warnings=owner.unreaped)
+                return lifecycle.lose_process(run, self._clock(), warnings=owner.parting)
             return None  # a reply came in the same moment; the next turn loads the session
 
         return await owner.commit(decide)
@@ -270,6 +276,16 @@ def _batch(run: Run, owner: Owner) -> Batch:
 
 
 async def _spawn(session: Session, mark: str, logs: Sequence[Path]) -> None:
+    with staging():
+        await asyncio.to_thread(session.borrow)
+    try:
+        await _start(session, mark, logs)
+    except BaseException:
+        await asyncio.to_thread(session.give_back)
+        raise
+
+
+async def _start(session: Session, mark: str, logs: Sequence[Path]) -> None:
     for pause in (*SPAWN_PAUSES_SEC, None):
         try:
             session.start(mark, *logs)
@@ -289,10 +305,10 @@ def _redirect(session: Session, logs: Sequence[Path]) -> None:
         raise StageFailed(Code.STORAGE_UNAVAILABLE, f"the raw log cannot be written: {error}") from error
 
 
-def _report(judged: Judgement, played: Played, unreaped: Sequence[RunWarning]) -> TurnReport:
+def _report(judged: Judgement, played: Played, parting: Sequence[RunWarning]) -> TurnReport:
     """Everything of the turn that goes into the change that ends it. Blocking: it may parse YAML."""
     said, claim = played.transcript, judged.finding.claim
-    warnings = [*played.warnings, *unreaped]
+    warnings = [*played.warnings, *parting]
     question = None
     if isinstance(judged.verdict, gate.Wait):
         question, about = asking.question(said.messages, load_yaml)
@@ -303,6 +319,7 @@ def _report(judged: Judgement, played: Played, unreaped: Sequence[RunWarning]) -
         output=played.rest,
         handle=said.handle,
         usage=said.usage,
+        model=said.model,
         noted=said.warnings,
         warnings=warnings,
         question=question,

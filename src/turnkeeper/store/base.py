@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Any, Protocol
 
 from turnkeeper.core.change import Change
 from turnkeeper.core.fcmp import Event
@@ -81,27 +81,11 @@ class Batch:
     events: Sequence[Event] = field(default_factory=tuple)
     handle: Handle | None = None
     born: Born | None = None
+    launch: Mapping[str, Any] | None = None
 
 
-class Store(Protocol):
-    data_id: str
-    """Names this data directory in the environment of every engine process."""
-    stats: Stats
-
-    def listen(self, listener: Callable[[Notice], None]) -> None:
-        """`listener` runs on the event loop after each durable write, in the order of the writes,
-        before the writer's own await returns: no crash of a caller can lose an effect."""
-
-    async def commit(self, change: Change) -> Run:
-        """Writes the change, or raises Stale (or KeyTaken) and writes nothing. Returns the run as it is stored:
-        a handle that output has brought since stays, unless the change brings one itself."""
-
-    async def append(self, batch: Batch) -> None:
-        """Refused with Stale unless the run is running under that lease."""
-
-    async def preserve_waiting(self, now: datetime, engines: Collection[str]) -> int:
-        """`restart.preserve_waiting` for every waiting run that can go on, in one statement; at a start only,
-        when no lease can have an owner: those of waiting and queued runs are cleared."""
+class Reads(Protocol):
+    """What is remembered."""
 
     async def run(self, run_id: str) -> Run | None: ...
     async def runs(self, wanted: RunFilter, limit: int) -> list[Run]: ...
@@ -123,5 +107,27 @@ class Store(Protocol):
     async def next_due(self) -> datetime | None: ...
     async def kept_key(self, key: str, since: datetime) -> KeptKey | None: ...
     async def counts(self) -> dict[State, int]: ...
+
+
+class Store(Reads, Protocol):
+    data_id: str
+    """Names this data directory in the environment of every engine process."""
+    stats: Stats
+
+    def listen(self, listener: Callable[[Notice], None]) -> None:
+        """`listener` runs on the event loop after each durable write, in the order of the writes,
+        before the writer's own await returns: no crash of a caller can lose an effect."""
+
+    async def commit(self, change: Change) -> Run:
+        """Writes the change, or raises Stale (or KeyTaken) and writes nothing. Returns the run as it is stored:
+        a handle that output has brought since stays, unless the change brings one itself."""
+
+    async def append(self, batch: Batch) -> None:
+        """Refused with Stale unless the run is running under that lease."""
+
+    async def preserve_waiting(self, now: datetime, engines: Collection[str]) -> int:
+        """`restart.preserve_waiting` for every waiting run that can go on, in one statement; at a start only,
+        when no lease can have an owner: those of waiting and queued runs are cleared."""
+
     async def close(self) -> None:
         """What was handed in is still written; what comes later is refused with StorageUnavailable."""

@@ -62,16 +62,16 @@ def run_row(run: Run) -> dict[str, Any]:
         "handle_loadable": run.handle and int(run.handle.loadable),
         "held": run.held,
         "files": text(run.files) if run.files else None,
-        "ending": _maybe(run.ending),
+        "ending": maybe(run.ending),
         "questions": run.questions,
         "pending_interaction_id": run.pending_interaction_id,
         "due_at": moment(run.due_at),
         "recovery_trigger": run.recovery and run.recovery.trigger.value,
         "recovery_at": run.recovery and instant(run.recovery.at),
         "warnings": text(run.warnings) if run.warnings else None,
-        "error": _maybe(run.error),
-        "result": _maybe(run.result),
-        "candidate_result": _maybe(run.candidate_result),
+        "error": maybe(run.error),
+        "result": maybe(run.result),
+        "candidate_result": maybe(run.candidate_result),
         "usage": text(run.usage) if run.usage else None,
         "created_at": instant(run.created_at),
         "updated_at": instant(run.updated_at),
@@ -124,7 +124,7 @@ def interaction_row(interaction: Interaction) -> dict[str, Any]:
         "question": text(interaction.question),
         "asked_at": instant(interaction.asked_at),
         "expires_at": moment(interaction.expires_at),
-        "answer": _maybe(interaction.answer),
+        "answer": maybe(interaction.answer),
     }
 
 
@@ -150,8 +150,11 @@ def attempt_row(attempt: Attempt) -> dict[str, Any]:
         "ended_at": moment(attempt.ended_at),
         "pid": attempt.born and attempt.born.pid,
         "pid_start": attempt.born and attempt.born.start_time,
-        "evidence": _maybe(attempt.evidence),
-        "verdict": _maybe(attempt.verdict),
+        "launch": maybe(attempt.launch),
+        "model": attempt.model,
+        "usage": text(attempt.usage) if attempt.usage else None,
+        "evidence": maybe(attempt.evidence),
+        "verdict": maybe(attempt.verdict),
     }
 
 
@@ -164,6 +167,9 @@ def attempt_of(row: Row) -> Attempt:
         started_at=datetime.fromisoformat(row["started_at"]),
         ended_at=_at(row["ended_at"]),
         born=Born(row["pid"], row["pid_start"]) if row["pid"] else None,
+        launch=_read(_object, row["launch"]),
+        model=row["model"],
+        usage=_object.decode(row["usage"]) if row["usage"] else {},
         evidence=_read(_object, row["evidence"]),
         verdict=_read(_object, row["verdict"]),
     )
@@ -182,7 +188,7 @@ def moment(value: datetime | None) -> str | None:
     return None if value is None else instant(value)
 
 
-def _maybe(value: object) -> str | None:
+def maybe(value: object) -> str | None:
     return None if value is None else text(value)
 
 

@@ -4,49 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import threading
 import uuid
 from collections.abc import Callable, Collection
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
 
 from turnkeeper.core.change import Change
 from turnkeeper.core.errors import StorageUnavailable
 from turnkeeper.core.fcmp import instant
-from turnkeeper.core.run import Attempt, Interaction, Run
-from turnkeeper.core.statechart import State, Trigger
-from turnkeeper.store import rows, writes
-from turnkeeper.store.base import (
-    Batch,
-    KeptKey,
-    LogEntry,
-    Notice,
-    RunFilter,
-    Stats,
-)
+from turnkeeper.core.run import Run
+from turnkeeper.core.statechart import Trigger
+from turnkeeper.store import writes
+from turnkeeper.store.base import Batch, Notice, Stats
 from turnkeeper.store.lock import DirectoryLock
 from turnkeeper.store.migrate import migrate
+from turnkeeper.store.reads import SqliteReads, can_go_on, connect
 from turnkeeper.store.writer import GroupWriter
 
-T = TypeVar("T")
 
-READERS = 2
-
-
-class SqliteStore:
+class SqliteStore(SqliteReads):
     """Opened by `open`, on the event loop that it will serve."""
 
     def __init__(self, data_dir: Path, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(data_dir)
         self.stats = Stats()
-        self._path = data_dir / "turnkeeper.db"
         self._lock = DirectoryLock(data_dir)
         with ExitStack() as undo:
             undo.callback(self._lock.release)
             try:
-                self._connection = _connect(self._path)
+                self._connection = connect(self._path)
                 undo.callback(self._connection.close)
                 migrate(self._connection)
                 self.data_id = _data_id(self._connection, data_dir)
@@ -56,9 +43,6 @@ class SqliteStore:
         self._writer = GroupWriter(self._connection, loop, self.stats)
         self._writer.listeners.append(self._count)
         self._writer.start()
-        self._local = threading.local()
-        self._opened: list[sqlite3.Connection] = []
-        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="turnkeeper-read")
 
     @classmethod
     async def open(cls, data_dir: Path) -> SqliteStore:
@@ -68,9 +52,8 @@ class SqliteStore:
     async def close(self) -> None:
         self._writer.stop()
         await asyncio.to_thread(self._writer.join)
-        await asyncio.to_thread(self._readers.shutdown)
-        for connection in (*self._opened, self._connection):
-            connection.close()
+        await super().close()
+        self._connection.close()
         self._lock.release()
 
     def listen(self, listener: Callable[[Notice], None]) -> None:
@@ -82,8 +65,6 @@ class SqliteStore:
             self.stats.appends += 1
         else:
             self.stats.changes += 1
-
-    # writing
 
     async def commit(self, change: Change) -> Run:
         def op(connection: sqlite3.Connection) -> tuple[Run, Notice]:
@@ -103,7 +84,7 @@ class SqliteStore:
         def op(connection: sqlite3.Connection) -> tuple[int, None]:
             done = connection.execute(
                 "UPDATE runs SET lease = NULL, version = version + 1, recovery_trigger = ?, recovery_at = ? "
-                f"WHERE state = 'waiting_user' AND ending IS NULL AND {_can_go_on(engines)}",
+                f"WHERE state = 'waiting_user' AND ending IS NULL AND {can_go_on(engines)}",
                 (Trigger.PRESERVE_WAITING.value, instant(now), *engines),
             )
             # A resident run whose reply was accepted but not yet played has lost its owner, too.
@@ -115,137 +96,6 @@ class SqliteStore:
 
         preserved: int = await self._writer.submit(op)
         return preserved
-
-    # reading
-
-    async def run(self, run_id: str) -> Run | None:
-        row = await self._one("SELECT * FROM runs WHERE id = ?", run_id)
-        return rows.run_of(row) if row else None
-
-    async def runs(self, wanted: RunFilter, limit: int) -> list[Run]:
-        clauses = {
-            "state = ?": wanted.state,
-            "skill_id = ?": wanted.skill_id,
-            "engine = ?": wanted.engine,
-            "mode = ?": wanted.mode,
-        }
-        used = {clause: value for clause, value in clauses.items() if value is not None}
-        where, values = list(used), [str(value) for value in used.values()]
-        if wanted.before:
-            where.append("(created_at, id) < (?, ?)")
-            values += [instant(wanted.before[0]), wanted.before[1]]
-        found = await self._all(
-            f"SELECT * FROM runs {'WHERE ' + ' AND '.join(where) if where else ''} "
-            "ORDER BY created_at DESC, id DESC LIMIT ?",
-            *values,
-            limit,
-        )
-        return [rows.run_of(row) for row in found]
-
-    async def queued(self) -> list[Run]:
-        found = await self._all(
-            "SELECT * FROM runs WHERE state = 'queued' AND held IS NULL AND ending IS NULL ORDER BY updated_at, id"
-        )
-        return [rows.run_of(row) for row in found]
-
-    async def owned(self) -> list[Run]:
-        found = await self._all(
-            "SELECT * FROM runs WHERE state = 'running' "
-            "OR (state IN ('queued', 'waiting_user') AND ending IS NOT NULL)"
-        )
-        return [rows.run_of(row) for row in found]
-
-    async def broken_waiting(self, engines: Collection[str]) -> list[Run]:
-        found = await self._all(
-            f"SELECT * FROM runs WHERE state = 'waiting_user' AND ending IS NULL AND NOT {_can_go_on(engines)}",
-            *engines,
-        )
-        return [rows.run_of(row) for row in found]
-
-    async def interaction(self, run_id: str, interaction_id: int) -> Interaction | None:
-        row = await self._one(
-            "SELECT * FROM interactions WHERE run_id = ? AND interaction_id = ?", run_id, interaction_id
-        )
-        return rows.interaction_of(row) if row else None
-
-    async def interactions(self, run_id: str) -> list[Interaction]:
-        found = await self._all("SELECT * FROM interactions WHERE run_id = ? ORDER BY interaction_id", run_id)
-        return [rows.interaction_of(row) for row in found]
-
-    async def last_answered(self, run_id: str) -> Interaction | None:
-        row = await self._one(
-            "SELECT * FROM interactions WHERE run_id = ? AND answer IS NOT NULL ORDER BY interaction_id DESC LIMIT 1",
-            run_id,
-        )
-        return rows.interaction_of(row) if row else None
-
-    async def attempts(self, run_id: str) -> list[Attempt]:
-        found = await self._all(
-            "SELECT * FROM attempts WHERE run_id = ? ORDER BY attempt_number, try_number", run_id
-        )
-        return [rows.attempt_of(row) for row in found]
-
-    async def events(self, run_id: str, *, after: int, upto: int | None, limit: int) -> list[LogEntry]:
-        found = await self._all(
-            "SELECT seq, type, body FROM events WHERE run_id = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?",
-            run_id,
-            after,
-            2**62 if upto is None else upto,
-            limit,
-        )
-        return [LogEntry(row["seq"], row["type"], row["body"].encode()) for row in found]
-
-    async def due(self, now: datetime, limit: int) -> list[str]:
-        found = await self._all(
-            "SELECT id FROM runs WHERE due_at <= ? ORDER BY due_at LIMIT ?", instant(now), limit
-        )
-        return [row["id"] for row in found]
-
-    async def next_due(self) -> datetime | None:
-        row = await self._one("SELECT min(due_at) AS due_at FROM runs WHERE due_at IS NOT NULL")
-        return datetime.fromisoformat(row["due_at"]) if row and row["due_at"] else None
-
-    async def kept_key(self, key: str, since: datetime) -> KeptKey | None:
-        row = await self._one(
-            "SELECT run_id, digest FROM idempotency WHERE key = ? AND created_at >= ?", key, instant(since)
-        )
-        return KeptKey(row["run_id"], row["digest"]) if row else None
-
-    async def counts(self) -> dict[State, int]:
-        found = await self._all("SELECT state, count(*) AS n FROM runs GROUP BY state")
-        return dict.fromkeys(State, 0) | {State(row["state"]): row["n"] for row in found}
-
-    async def _one(self, sql: str, *values: object) -> sqlite3.Row | None:
-        found = await self._all(sql, *values)
-        return found[0] if found else None
-
-    async def _all(self, sql: str, *values: object) -> list[sqlite3.Row]:
-        """On a reader thread: a slow disk must not stop the event loop."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._readers, self._read, sql, values)
-
-    def _read(self, sql: str, values: tuple[object, ...]) -> list[sqlite3.Row]:
-        try:
-            connection = getattr(self._local, "connection", None)
-            if connection is None:
-                connection = self._local.connection = _connect(self._path)
-                connection.execute("PRAGMA query_only = ON")
-                self._opened.append(connection)
-            found: list[sqlite3.Row] = connection.execute(sql, values).fetchall()
-        except sqlite3.Error as error:
-            raise StorageUnavailable(f"the database cannot be read: {error}") from error
-        return found
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    with ExitStack() as undo:
-        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
-        undo.callback(connection.close)
-        connection.row_factory = sqlite3.Row
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-        undo.pop_all()
-        return connection
 
 
 def _data_id(connection: sqlite3.Connection, data_dir: Path) -> str:
@@ -259,11 +109,3 @@ def _data_id(connection: sqlite3.Connection, data_dir: Path) -> str:
         known = {"data_id": uuid.uuid4().hex, "place": place}
         connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", known.items())
     return str(known["data_id"])
-
-
-def _can_go_on(engines: Collection[str]) -> str:
-    known = ", ".join("?" for _ in engines)
-    return (
-        f"(coalesce(handle_loadable, 0) = 1 AND engine IN ({known}) AND EXISTS (SELECT 1 FROM interactions i "
-        "WHERE i.run_id = runs.id AND i.interaction_id = runs.pending_interaction_id AND i.answer IS NULL))"
-    )

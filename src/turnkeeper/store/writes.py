@@ -29,8 +29,8 @@ def write_change(connection: sqlite3.Connection, change: Change) -> tuple[Run, t
             connection,
             "attempts",
             row,
-            changes=("ended_at", "evidence", "verdict"),
-            fills=("pid", "pid_start"),
+            changes=("ended_at", "model", "usage", "evidence", "verdict"),
+            fills=("pid", "pid_start", "launch"),
         )
     return after, entries
 
@@ -97,10 +97,12 @@ def write_batch(connection: sqlite3.Connection, batch: Batch) -> tuple[LogEntry,
         raise Stale(batch.run_id)
     if batch.born is not None:
         connection.execute(
-            "UPDATE attempts SET pid = ?, pid_start = ? WHERE run_id = ? AND attempt_number = ? AND try_number = ?",
+            "UPDATE attempts SET pid = ?, pid_start = ?, launch = ? "
+            "WHERE run_id = ? AND attempt_number = ? AND try_number = ?",
             (
                 batch.born.pid,
                 batch.born.start_time,
+                rows.maybe(batch.launch),
                 batch.run_id,
                 batch.attempt_number,
                 batch.try_number,

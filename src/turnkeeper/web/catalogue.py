@@ -72,7 +72,8 @@ async def get_schemas(skill_id: str, house: HouseOf) -> dict[str, Any]:
 @router.get("/engines", response_model=schemas.Engines)
 async def list_engines(house: HouseOf) -> dict[str, Any]:
     """Every engine: ready, or why not and the command that fixes it."""
-    return {"engines": [_engine(house, engine) for engine in house.engines.values()]}
+    engines = house.engines.values()
+    return {"engines": await asyncio.gather(*(_engine(house, engine) for engine in engines))}
 
 
 @router.get("/engines/{name}", response_model=schemas.EngineOut)
@@ -80,7 +81,7 @@ async def get_engine(name: str, house: HouseOf) -> dict[str, Any]:
     engine = house.engines.get(name)
     if engine is None:
         raise EngineNotFound(f"there is no engine {name!r} here; there are: {', '.join(house.engines)}")
-    return _engine(house, engine)
+    return await _engine(house, engine)
 
 
 @contextmanager
@@ -102,6 +103,7 @@ def _skill(skill: Skill, known: Iterable[str]) -> dict[str, Any]:
         "engines": list(skill.effective_engines(tuple(known))),
         "execution_modes": [mode.value for mode in skill.execution_modes],
         "max_attempt": skill.max_attempt,
+        "timeouts": skill.timeouts,
         "warnings": [views.warning_view(warning) for warning in skill.warnings],
     }
 
@@ -116,20 +118,23 @@ def _broken(broken: SkillBroken | None) -> dict[str, Any]:
         "engines": [],
         "execution_modes": [],
         "max_attempt": None,
+        "timeouts": {},
         "warnings": [],
         "problems": broken.problems,
     }
 
 
-def _engine(house: House, engine: Engine) -> dict[str, Any]:
-    ready = engine.readiness()
+async def _engine(house: House, engine: Engine) -> dict[str, Any]:
+    ready = await asyncio.to_thread(engine.readiness)
     return {
         "name": engine.name,
         "ready": ready.ready,
         "path": ready.path,
         "version": ready.version,
+        "login": {"kind": ready.login.kind.value, "source": ready.login.source},
         "reason": ready.reason,
         "fix": ready.fix,
+        "warning": ready.warning,
         "profiles": [kind.value for kind in engine.profiles],
         "models": list(engine.models),
         "limit": house.capacity.engine_limits.get(engine.name),

@@ -130,6 +130,14 @@ async def get_history(run_id: RunId, house: HouseOf) -> dict[str, Any]:
     return {"request_id": run.id, "interactions": [views.history_view(each) for each in interactions]}
 
 
+@router.get("/{run_id}/attempts", response_model=schemas.Attempts)
+async def get_attempts(run_id: RunId, house: HouseOf) -> dict[str, Any]:
+    """Every try of every turn: how it was started, what it used, what was seen and decided."""
+    run = await house.jobs.run(run_id)
+    attempts = await house.store.attempts(run.id)
+    return {"request_id": run.id, "attempts": [views.attempt_view(each) for each in attempts]}
+
+
 @router.post("/{run_id}/cancel", response_model=schemas.CancelOut)
 async def cancel(run_id: RunId, house: HouseOf) -> dict[str, Any]:
     """Idempotent. A live process is ended first: until then the run shows `ending`."""

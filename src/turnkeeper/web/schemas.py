@@ -127,6 +127,11 @@ class ErrorOut(BaseModel):
     message: str
 
 
+class FailureOut(ErrorOut):
+    retry_after: float | None = Field(description="Seconds, if the engine's provider told.")
+    evidence: str | None = Field(description="What the engine said, word for word, if the message is not that.")
+
+
 class Problem(BaseModel):
     """`application/problem+json`; the codes are listed in docs/protocol.md."""
 
@@ -173,6 +178,7 @@ class RunOut(BaseModel):
     interactive_profile: ProfileOut
     interactive_require_user_reply: bool
     session_timeout_sec: float
+    timeouts: dict[str, float] = Field(description="The limits of each turn, in seconds.")
     on_interrupted: Literal["resume", "fail"]
     attempt_number: int
     max_attempt: int | None
@@ -185,7 +191,7 @@ class RunOut(BaseModel):
     ending: EndingOut | None
     recovery: RecoveryOut | None
     warnings: list[WarningOut]
-    error: ErrorOut | None
+    error: FailureOut | None
     candidate_result: dict[str, Any] | None
     usage: dict[str, int | float]
     last_seq: int
@@ -302,6 +308,33 @@ class Logs(BaseModel):
     logs: list[LogOut]
 
 
+class LaunchOut(BaseModel):
+    argv: list[str]
+    cwd: str
+    env: dict[str, str | None] = Field(description="The whole environment; null stands for a secret.")
+    engine_version: str | None
+    login_files: dict[str, str] = Field(description="Files of the operator's login that were lent to it.")
+
+
+class AttemptOut(BaseModel):
+    attempt: int
+    try_: int = Field(alias="try")
+    began_as: Literal["start", "reply", "continue", "restart"]
+    started_at: str
+    ended_at: str | None
+    pid: int | None
+    launch: LaunchOut | None = Field(description="How its process was started; null if none was.")
+    model: str | None = Field(description="As the engine named it, else as the job asked for it.")
+    usage: dict[str, int]
+    evidence: dict[str, Any] | None
+    verdict: dict[str, Any] | None
+
+
+class Attempts(BaseModel):
+    request_id: str
+    attempts: list[AttemptOut]
+
+
 class SkillOut(BaseModel):
     id: str
     version: str
@@ -310,6 +343,7 @@ class SkillOut(BaseModel):
     engines: list[str]
     execution_modes: list[Literal["auto", "interactive"]]
     max_attempt: int | None
+    timeouts: dict[str, float] = Field(description="The skill's own limits of a turn, in seconds.")
     warnings: list[WarningOut]
     problems: list[str] = Field(
         default_factory=list, description="Why it cannot be used; empty for a good skill."
@@ -332,13 +366,20 @@ class Schemas(BaseModel):
     output: dict[str, Any] | None
 
 
+class LoginOut(BaseModel):
+    kind: Literal["key", "file", "settings", "not_needed", "none"]
+    source: str | None = Field(description="The name of the variable, or the path of the file.")
+
+
 class EngineOut(BaseModel):
     name: str
     ready: bool
     path: str | None
     version: str | None
+    login: LoginOut
     reason: str | None
-    fix: str | None
+    fix: str | None = Field(description="The command that makes it ready.")
+    warning: str | None
     profiles: list[Literal["resumable", "sticky_process"]]
     models: list[str] = Field(description="Empty where only the engine itself knows them.")
     limit: int | None

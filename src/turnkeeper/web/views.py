@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
+from turnkeeper.core.change import failure_view
 from turnkeeper.core.fcmp import instant
-from turnkeeper.core.run import Ending, Interaction, Run, RunWarning
+from turnkeeper.core.run import Attempt, Ending, Interaction, Run, RunWarning
 from turnkeeper.core.statechart import State
 from turnkeeper.runtime.dispatch import Place
 
@@ -24,6 +26,7 @@ def run_view(run: Run, place: Place | None) -> dict[str, Any]:
         "interactive_profile": {"kind": job.profile.kind.value, "reason": job.profile.reason},
         "interactive_require_user_reply": job.strict,
         "session_timeout_sec": job.session_timeout_sec,
+        "timeouts": asdict(job.timeouts),
         "on_interrupted": job.on_interrupted.value,
         "attempt_number": run.attempt_number,
         "max_attempt": job.max_attempt,
@@ -36,7 +39,7 @@ def run_view(run: Run, place: Place | None) -> dict[str, Any]:
         "ending": ending_view(run.ending),
         "recovery": run.recovery and {"trigger": run.recovery.trigger.value, "at": instant(run.recovery.at)},
         "warnings": [warning_view(warning) for warning in run.warnings],
-        "error": run.error and {"code": run.error.code.value, "message": run.error.message},
+        "error": run.error and failure_view(run.error),
         "candidate_result": run.candidate_result,
         "usage": run.usage,
         "last_seq": run.last_seq,
@@ -44,6 +47,22 @@ def run_view(run: Run, place: Place | None) -> dict[str, Any]:
         "updated_at": instant(run.updated_at),
         "started_at": run.started_at and instant(run.started_at),
         "finished_at": run.finished_at and instant(run.finished_at),
+    }
+
+
+def attempt_view(attempt: Attempt) -> dict[str, Any]:
+    return {
+        "attempt": attempt.attempt_number,
+        "try": attempt.try_number,
+        "began_as": attempt.next_turn.value,
+        "started_at": instant(attempt.started_at),
+        "ended_at": attempt.ended_at and instant(attempt.ended_at),
+        "pid": attempt.born and attempt.born.pid,
+        "launch": attempt.launch,
+        "model": attempt.model,
+        "usage": attempt.usage,
+        "evidence": attempt.evidence,
+        "verdict": attempt.verdict,
     }
 
 

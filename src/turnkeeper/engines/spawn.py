@@ -1,0 +1,86 @@
+"""Starts a command, or says in one sentence why it could not be started."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from turnkeeper.engines import census
+
+Subject = Literal["program", "cwd", "output"]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: Path
+    secrets: frozenset[str] = frozenset()
+    """What must not be read in its output by anybody."""
+
+
+class SpawnFailed(Exception):
+    """No engine was started. `reason` is the name of the errno, `subject` the part that was at fault."""
+
+    def __init__(self, reason: str, subject: Subject, sentence: str) -> None:
+        super().__init__(sentence)
+        self.reason = reason
+        self.subject = subject
+
+    @property
+    def is_passing(self) -> bool:
+        """The machine was short of something: the same spawn may work a moment later."""
+        return self.reason in {"EAGAIN", "EMFILE", "ENFILE", "ENOMEM", "ETXTBSY"}
+
+
+def start(command: Command, mark: str) -> subprocess.Popen[bytes]:
+    """In a session of its own, with pipes for all three streams."""
+    cwd = str(command.cwd)
+    try:
+        return subprocess.Popen(
+            command.argv,
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=cwd,
+            env={**command.env, census.MARK: mark},
+            start_new_session=True,
+        )
+    except OSError as error:
+        if error.filename == cwd:
+            raise failed(error, "cwd", f"the working directory {cwd} cannot be entered") from error
+        raise failed(error, "program", _explain(error, command)) from error
+    except ValueError as error:  # a NUL byte, or a name with "="
+        raise SpawnFailed("EINVAL", "program", f"{command.argv[0]!r} cannot be started: {error}") from error
+
+
+_SENTENCES = {
+    errno.ENOENT: "was not found; is it installed, and on the PATH of the service?",
+    errno.EACCES: "is not executable for this user",
+    errno.EPERM: "is not executable for this user",
+    errno.ENOEXEC: "is not a program for this machine: another architecture, or a script without a #! line",
+    errno.E2BIG: "got arguments and environment longer than the kernel takes",
+    errno.EAGAIN: "was not started: the limit of processes is reached",
+    errno.EMFILE: "was not started: the service has too many open files",
+    errno.ENFILE: "was not started: the machine has too many open files",
+    errno.ENOMEM: "was not started: the machine is out of memory",
+    errno.ETXTBSY: "is just being replaced by another process",
+}
+
+
+def _explain(error: OSError, command: Command) -> str:
+    program = command.argv[0]
+    if error.errno == errno.ENOENT and shutil.which(program, path=command.env.get("PATH")):
+        return f"{program!r} is there, but the interpreter or loader it asks for is not installed"
+    return f"{program!r} {_SENTENCES.get(error.errno or 0, 'cannot be started')}"
+
+
+def failed(error: OSError, subject: Subject, sentence: str) -> SpawnFailed:
+    reason = errno.errorcode.get(error.errno or 0, "EIO")
+    return SpawnFailed(reason, subject, f"{sentence} ({error.strerror})")

@@ -1,0 +1,63 @@
+"""Secrets in a stream: hidden in whatever pieces they come, and nothing else is touched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.engines.processes import engine, python
+from turnkeeper.engines.veil import Veil
+
+KEY = "sk-aaab-aaac"
+OTHER = 'quo"ted\\key'
+TEXT = f'first {KEY} and {KEY[:-1]} and again {KEY}{KEY}, then {OTHER} as JSON quo\\"ted\\\\key\n'.encode()
+HIDDEN = (
+    b"first ************ and sk-aaab-aaa and again ************************, "
+    b"then *********** as JSON *************\n"
+)
+
+
+def hidden(*chunks: bytes, secrets: tuple[str, ...] = (KEY, OTHER)) -> bytes:
+    veil = Veil(secrets)
+    return b"".join([*map(veil.hide, chunks), veil.close()])
+
+
+def test_every_border_between_two_pieces() -> None:
+    for border in range(len(TEXT) + 1):
+        assert hidden(TEXT[:border], TEXT[border:]) == HIDDEN
+
+
+def test_byte_by_byte() -> None:
+    assert hidden(*(TEXT[at : at + 1] for at in range(len(TEXT)))) == HIDDEN
+
+
+@given(st.lists(st.sampled_from([b"sk-", b"aaa", b"b-", b"aaac", b"a", b"\n", KEY.encode()]), max_size=30))
+def test_pieces_do_not_matter_and_nothing_is_lost(chunks: list[bytes]) -> None:
+    whole = b"".join(chunks)
+    shown = hidden(*chunks)
+    assert shown == whole.replace(KEY.encode(), b"*" * len(KEY))
+
+
+def test_what_could_be_anything_is_left_alone() -> None:
+    """A key of a few characters would be found in ordinary words."""
+    assert hidden(b"a box of x", secrets=("x", "", "box")) == b"a box of x"
+
+
+def test_of_two_that_begin_alike_the_longer_is_hidden_whole() -> None:
+    assert hidden(b"secret-one-two", secrets=("secret-one", "secret-one-two")) == b"*" * 14
+
+
+async def test_an_engine_that_prints_its_key(tmp_path: Path) -> None:
+    """Neither the lines nor the raw log have it, on both streams, and the offsets are those of the raw log."""
+    code = f"os.write(2, b'key: {KEY}'); os.write(1, b'a {KEY[:5]}'); os.write(1, b'{KEY[5:]} b\\nend')"
+    async with engine(tmp_path, *python(code), secrets=frozenset({KEY})) as it:
+        await it.exits()
+        assert it.said() == [b"a ************ b", b"end"]
+        assert it.said("stderr") == [b"key: ************"]
+        raw = it.stdout.read_bytes()
+        for stream, line in it.lines:
+            if stream == "stdout":
+                assert raw[line.offset : line.offset + line.length].rstrip(b"\n") == line.data
+        assert KEY.encode() not in raw + it.stderr.read_bytes()
