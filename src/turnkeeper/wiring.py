@@ -11,6 +11,7 @@ import secrets
 import signal
 import socket
 import stat
+import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,15 +19,24 @@ from pathlib import Path
 import uvicorn
 
 from turnkeeper.core.errors import SettingsInvalid
-from turnkeeper.engines.base import EngineConfig
+from turnkeeper.engines import managed, names
+from turnkeeper.engines.base import Engine, EngineConfig
+from turnkeeper.engines.managed import Installed as Installed
+from turnkeeper.engines.managed import Report
 from turnkeeper.engines.registry import engines
 from turnkeeper.runtime.clock import Clock, utc_now
 from turnkeeper.runtime.dispatch import Capacity
+from turnkeeper.runtime.doctor import Diagnosis as Diagnosis
+from turnkeeper.runtime.doctor import Visit, examine
 from turnkeeper.runtime.house import House, Parts
 from turnkeeper.runtime.intake import Policy
-from turnkeeper.settings import Settings
+from turnkeeper.runtime.stage import Stage
+from turnkeeper.settings import EngineSettings, Settings
 from turnkeeper.skills.install import Library
 from turnkeeper.skills.package import Shelf
+from turnkeeper.skills.workspace import RunFolder
+from turnkeeper.store.base import Reads
+from turnkeeper.store.reads import SqliteReads
 from turnkeeper.store.sqlite import SqliteStore
 from turnkeeper.web.app import make_app
 from turnkeeper.web.guard import Guard
@@ -46,6 +56,12 @@ class Service:
     url: str
     token: str
     house: House
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    store: Reads
+    stage: Stage
 
 
 @contextlib.asynccontextmanager
@@ -95,8 +111,7 @@ async def serve(settings: Settings, announce: Callable[[Service], None]) -> None
 
 async def open_house(settings: Settings, clock: Clock) -> House:
     assert settings.sticky_slots is not None
-    configs = {name: EngineConfig(command=chosen.command) for name, chosen in settings.engines.items()}
-    known = engines(configs)
+    known = known_engines(settings)
     if settings.default_engine is not None and settings.default_engine not in known:
         raise SettingsInvalid(
             f"there is no engine {settings.default_engine!r}; there are: {', '.join(known)}"
@@ -126,6 +141,55 @@ async def open_house(settings: Settings, clock: Clock) -> House:
         clock=clock,
     )
     return House(parts)
+
+
+@contextlib.asynccontextmanager
+async def archive(settings: Settings) -> AsyncIterator[Archive]:
+    """The runs as they are stored, to look at: beside a running service, or without one."""
+    reads = await asyncio.to_thread(SqliteReads.of_stopped_or_running, settings.data_dir)
+    try:
+        shelf = Shelf(settings.skill_folders)
+        yield Archive(reads, Stage(reads, shelf, known_engines(settings), settings.data_dir / "runs"))
+    finally:
+        await reads.close()
+
+
+def known_engines(settings: Settings) -> dict[str, Engine]:
+    """As the settings configure them; one that is not told of there may still be a managed install."""
+    chosen = {**dict.fromkeys(names(), EngineSettings()), **settings.engines}
+    configs = {
+        name: EngineConfig(
+            command=each.command,
+            model=each.model,
+            env=each.env,
+            config=each.config,
+            login_home=each.login_home,
+            managed=settings.engine_folder,
+        )
+        for name, each in chosen.items()
+    }
+    return engines(configs)
+
+
+async def install_engine(settings: Settings, name: str, report: Report) -> Installed:
+    """By npm, into the folder of engines; `report` is told of each step."""
+    package = managed.package_of(known_engines(settings)[name])
+    if settings.engines_dir is None:
+        prepare_data_dir(settings.data_dir)
+    return await managed.install(name, package, settings.engine_folder, report)
+
+
+async def examine_engine(settings: Settings, name: str, report: Report, *, with_turn: bool) -> Diagnosis:
+    """In a folder like a run's, which is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="turnkeeper-", ignore_cleanup_errors=True) as root:
+        visit = Visit(
+            folder=RunFolder(Path(root) / "run"),
+            note=settings.data_dir / "lent" / f"{Path(root).name}.json",
+            timeouts=settings.timeouts.core(),
+            with_turn=with_turn,
+            report=report,
+        )
+        return await examine(known_engines(settings)[name], visit)
 
 
 def prepare_data_dir(data_dir: Path) -> None:

@@ -773,13 +773,13 @@ async def test_acp_load_in_a_new_process(demo: Demo) -> None:
 
 
 async def test_acp_failures_leave_the_process_alive(demo: Demo) -> None:
-    demo.job(script([{"say": "hi"}, {"fail": {"code": "ENGINE_QUOTA_EXCEEDED", "message": "too much"}}]))
+    demo.job(script([{"say": "hi"}, {"fail": {"code": "ENGINE_QUOTA_EXHAUSTED", "message": "too much"}}]))
     async with connected(demo) as (agent, _):
         session = (await agent.new_session(cwd=str(demo.workspace))).session_id
         for _ in range(2):
             with pytest.raises(acp.RequestError, match="too much") as failure:
                 await agent.prompt(session_id=session, prompt=[acp.text_block("go")])
-            assert (failure.value.code, failure.value.data) == (-32603, {"code": "ENGINE_QUOTA_EXCEEDED"})
+            assert (failure.value.code, failure.value.data) == (-32603, {"code": "ENGINE_QUOTA_EXHAUSTED"})
         with pytest.raises(acp.RequestError) as unknown:
             await agent.load_session(cwd=str(demo.workspace), session_id="demo-0")
         assert unknown.value.code == -32002

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,67 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.examples import NOW
-from tests.engines.recordings import (
-    NAMES,
-    Played,
-    Recording,
-    a_dialect,
-    a_plan,
-    judged,
-    play,
-    snapshot,
-)
+from tests.engines.made_up import CLOSING, OPENING, SESSION, a_turn, code, told, whole
+from tests.engines.recordings import NAMES, Played, a_dialect, a_plan, judged, play, snapshot
 from turnkeeper.core.errors import Code
-from turnkeeper.core.gate import ExitKind
 from turnkeeper.core.run import Mode
 from turnkeeper.core.turn import Transcript, Usage
 from turnkeeper.engines.cli import MAX_ID, SpreadObject
 from turnkeeper.engines.codex import CodexDialect
 from turnkeeper.engines.lines import Line
 from turnkeeper.engines.process import Exit
-from turnkeeper.runtime.judging import HowEnded
-
-SESSION = "session-1"
-
-OPENING: dict[str, list[Any]] = {
-    "codex": [{"type": "thread.started", "thread_id": SESSION}, {"type": "turn.started"}],
-    "gemini": [{"type": "init", "session_id": SESSION, "model": "m"}],
-    "opencode": [{"type": "step_start", "sessionID": SESSION, "part": {"id": "p0", "messageID": "m0"}}],
-    "iflow": [],
-}
-CLOSING: dict[str, list[Any]] = {
-    "codex": [{"type": "turn.completed", "usage": {"input_tokens": 1}}],
-    "gemini": [{"type": "result", "status": "success", "stats": {}}],
-    "opencode": [{"type": "step_finish", "sessionID": SESSION, "part": {"id": "p9", "reason": "stop"}}],
-    "iflow": [],
-}
-
-
-def a_turn(
-    engine: str, lines: Sequence[Any] = (), *, stderr: str = "", ended: int = 0, session: str | None = None
-) -> Recording:
-    """Lines are objects, or bytes as they are; a negative end is a signal."""
-    stdout = b"".join(
-        (line if isinstance(line, bytes) else json.dumps(line).encode()) + b"\n" for line in lines
-    )
-    kind = ExitKind.FOREIGN_SIGNAL if ended < 0 else ExitKind.NONZERO if ended else ExitKind.OK
-    exited = Exit(None, -ended) if ended < 0 else Exit(ended, None)
-    how = HowEnded(kind=kind, exit=exited, stderr=stderr)
-    return Recording(engine, "made up", stdout, stderr.encode(), how, session)
-
-
-def told(turn: Recording) -> dict[str, Any]:
-    return snapshot(turn, play(turn))
-
-
-def whole(engine: str, *lines: Any) -> dict[str, Any]:
-    """A turn with these lines in it that closes well."""
-    return told(a_turn(engine, [*OPENING[engine], *lines, *CLOSING[engine]]))
-
-
-def code(turn: Recording) -> Code | None:
-    failure = told(turn)["failure"]
-    return Code(failure[0]) if failure else None
 
 
 def item(kind: str, moment: str = "completed", **fields: Any) -> dict[str, Any]:
@@ -85,10 +32,13 @@ def part(kind: str, part_id: str, **fields: Any) -> dict[str, Any]:
 
 # Every dialect
 
+INIT = {"type": "system", "subtype": "init"}
 NAMED_BY = {
     "codex": lambda name: a_turn("codex", [{"type": "thread.started", "thread_id": name}]),
+    "claude": lambda name: a_turn("claude", [INIT | {"session_id": name}]),
     "gemini": lambda name: a_turn("gemini", [{"type": "init", "session_id": name}]),
     "opencode": lambda name: a_turn("opencode", [{"type": "step_start", "sessionID": name}]),
+    "qwen": lambda name: a_turn("qwen", [INIT | {"session_id": name}]),
     "iflow": lambda name: a_turn("iflow", stderr=info(name)),
 }
 
@@ -171,6 +121,8 @@ def test_the_first_id_is_the_session(engine: str, resumed: str | None) -> None:
         ),
         ("gemini", 42, "Error resuming session: Unexpected end of JSON input"),
         ("opencode", 1, "Error: Session not found"),
+        ("claude", 1, "No conversation found with session ID: x"),
+        ("qwen", 1, "No saved session found with ID x. Run `qwen --resume` without an ID to choose one."),
     ],
 )
 def test_a_session_that_cannot_be_resumed_is_lost(engine: str, ended: int, stderr: str) -> None:
@@ -195,7 +147,7 @@ def test_a_session_that_is_busy_is_not_lost() -> None:
 )
 def test_an_exit_without_a_closing_event_is_never_success(engine: str, ended: int) -> None:
     turn = a_turn(engine, OPENING[engine], ended=ended, stderr="something odd")
-    expected = "ENGINE_KILLED" if ended < 0 else "ENGINE_FAILED" if ended else "ENGINE_NO_RESULT"
+    expected = "ENGINE_CRASHED" if ended < 0 else "ENGINE_FAILED"
     for mode in Mode:
         assert judged(turn, play(turn), mode) == f"failed {expected}"
 
@@ -210,8 +162,11 @@ def test_an_exit_that_names_the_login_is_typed(engine: str) -> None:
 WORDS = (
     "Please log in to the portal: 401 Unauthorized, authentication failed, quota exceeded, API key not valid."
 )
+SAID = {"type": "assistant", "message": {"id": "m1", "content": [{"type": "text", "text": WORDS}]}}
 SAYING: dict[str, Any] = {
     "codex": item("agent_message", text=WORDS),
+    "claude": SAID,
+    "qwen": SAID,
     "gemini": {"type": "message", "role": "assistant", "content": WORDS, "delta": True},
     "opencode": part("text", "p1", text=WORDS),
 }
@@ -270,7 +225,7 @@ def test_codex_tells_the_cause_before_the_end() -> None:
 def test_codex_that_is_killed_did_not_end_by_its_error() -> None:
     cause = {"type": "error", "message": "unexpected status 401 Unauthorized"}
     turn = a_turn("codex", [*OPENING["codex"], cause], ended=-9)
-    assert judged(turn, play(turn), Mode.AUTO) == "failed ENGINE_KILLED"
+    assert judged(turn, play(turn), Mode.AUTO) == "failed ENGINE_CRASHED"
 
 
 @pytest.mark.parametrize(
@@ -319,10 +274,9 @@ def test_codex_reasons_and_repeats_itself_when_whole() -> None:
 
 
 def test_codex_counts_a_session_and_is_heard_to_count_a_turn() -> None:
-    closing = json.dumps(
-        {"type": "turn.completed", "usage": {"input_tokens": 2468, "output_tokens": 17, "odd": 1}}
-    )
-    used = {"input_tokens": 1234, "output_tokens": 20, "total_tokens": 9}
+    counts = {"input_tokens": 2468, "cached_input_tokens": 300, "output_tokens": 17, "odd": 1}
+    closing = json.dumps({"type": "turn.completed", "usage": counts})
+    used = {"input_tokens": 1134, "cached_tokens": 100, "output_tokens": 15, "reasoning_tokens": 5}
 
     def counted(session: str | None) -> Any:
         dialect = CodexDialect(a_plan(session, used=used))
@@ -330,9 +284,9 @@ def test_codex_counts_a_session_and_is_heard_to_count_a_turn() -> None:
         return [event.tokens for event in heard.events if isinstance(event, Usage)] if heard else None
 
     # Never less than nothing, should it have begun to count anew.
-    assert counted(SESSION) == [{"input_tokens": 1234, "output_tokens": 0}]
+    assert counted(SESSION) == [{"input_tokens": 1034, "cached_tokens": 200, "output_tokens": 0}]
     # What was used in a session that is gone is not in the counts of a new one.
-    assert counted(None) == [{"input_tokens": 2468, "output_tokens": 17}]
+    assert counted(None) == [{"input_tokens": 2168, "cached_tokens": 300, "output_tokens": 17}]
 
 
 # Gemini
@@ -358,11 +312,10 @@ def test_gemini_answers_in_one_object(indent: int | None) -> None:
         assert seen["not_understood"] == (["Loaded cached credentials."] if b"Loaded" in noise else [])
         assert (seen["session"], seen["closed"]) == (SESSION, "success")
         assert seen["usage"] == {
-            "input_tokens": 11,
-            "cached_input_tokens": 4,
-            "output_tokens": 6,
-            "reasoning_output_tokens": 3,
-            "total_tokens": 17,
+            "input_tokens": 7,
+            "cached_tokens": 4,
+            "output_tokens": 3,
+            "reasoning_tokens": 3,
         }
         assert seen["verdict"]["interactive"] == "succeeded DONE_MARKER"
 
@@ -371,7 +324,7 @@ def test_gemini_answers_in_one_object(indent: int | None) -> None:
 def test_gemini_fails_in_one_object(indent: int | None) -> None:
     error = {"type": "ApiError", "message": '{"error":{"code":429,"message":"slow down"}}', "code": 429}
     text = json.dumps({"session_id": SESSION, "error": error}, indent=indent)
-    expected = ["ENGINE_QUOTA_EXCEEDED", "slow down"]
+    expected = ["ENGINE_RATE_LIMITED", "slow down"]
     assert told(a_turn("gemini", [text.encode()], ended=173))["failure"] == expected
     if indent:
         seen = told(
@@ -449,8 +402,8 @@ def test_gemini_tool_that_fails() -> None:
     [
         (41, "failed ENGINE_AUTH_REQUIRED", "no login"),
         (145, "failed ENGINE_AUTH_REQUIRED", "HTTP 401"),
-        (173, "failed ENGINE_QUOTA_EXCEEDED", "HTTP 429"),
-        (55, "failed ENGINE_FAILED", "does not trust"),
+        (173, "failed ENGINE_RATE_LIMITED", "HTTP 429"),
+        (55, "failed ENGINE_TRUST_REQUIRED", "does not trust"),
     ],
 )
 def test_gemini_exits(ended: int, verdict: str, words: str) -> None:
@@ -493,7 +446,7 @@ def test_iflow_tells_session_and_usage_on_one_line_too() -> None:
     line = f"<Execution Info>{json.dumps({'session-id': SESSION, 'tokenUsage': tokens})}</Execution Info>\n"
     seen = told(a_turn("iflow", [b"hi"], stderr=line))
     assert (seen["session"], seen["closed"]) == (SESSION, "success")
-    assert seen["usage"] == {"input_tokens": 3, "output_tokens": 2, "total_tokens": 5}
+    assert seen["usage"] == {"input_tokens": 3, "output_tokens": 2}
 
 
 def test_iflow_without_its_block_is_not_closed() -> None:
@@ -589,14 +542,7 @@ def test_spread_object_has_a_largest_size(filling: bytes) -> None:
 # OpenCode
 
 TOKENS = {"total": 50, "input": 20, "output": 7, "reasoning": 3, "cache": {"read": 15, "write": 5}}
-SPENT = {
-    "input_tokens": 40,
-    "cached_input_tokens": 15,
-    "cache_write_input_tokens": 5,
-    "output_tokens": 10,
-    "reasoning_output_tokens": 3,
-    "total_tokens": 50,
-}
+SPENT = {"input_tokens": 25, "cached_tokens": 15, "output_tokens": 7, "reasoning_tokens": 3}
 TOOL = part(
     "tool_use", "t1", callID="c1", tool="bash", state={"status": "error", "input": {"c": 1}, "error": "no"}
 )
@@ -633,7 +579,7 @@ def test_opencode_sums_its_steps_once_each() -> None:
     [
         ({"input": "many", "output": True, "cache": 7, "total": -1}, {}),
         ({"input": 3, "output": 0}, {"input_tokens": 3, "output_tokens": 0}),
-        (TOKENS | {"total": None}, {name: n for name, n in SPENT.items() if name != "total_tokens"}),
+        (TOKENS | {"reasoning": None}, {name: n for name, n in SPENT.items() if name != "reasoning_tokens"}),
     ],
 )
 def test_opencode_leaves_out_what_was_not_counted(tokens: Any, usage: dict[str, int]) -> None:
@@ -703,7 +649,7 @@ def test_opencode_remembers_no_endless_ids() -> None:
     ("error", "failure"),
     [
         ({"name": "APIError", "data": {"message": "no", "statusCode": 401}}, ["ENGINE_AUTH_REQUIRED", "no"]),
-        ({"name": "APIError", "data": {"message": "no", "statusCode": 429}}, ["ENGINE_QUOTA_EXCEEDED", "no"]),
+        ({"name": "APIError", "data": {"message": "no", "statusCode": 429}}, ["ENGINE_RATE_LIMITED", "no"]),
         ({"name": "ProviderAuthError", "data": {"message": "no"}}, ["ENGINE_AUTH_REQUIRED", "no"]),
         ({"name": "MessageAbortedError"}, ["ENGINE_FAILED", "MessageAbortedError"]),
         ({"message": "no"}, ["ENGINE_FAILED", "no"]),
@@ -738,37 +684,28 @@ TYPES = [
     *("thread.started", "turn.started", "item.started", "item.updated", "item.completed"),
     *("turn.completed", "turn.failed", "error", "init", "message", "tool_use", "tool_result", "result"),
     *("step_start", "step_finish", "text", "reasoning", "done"),
+    *("system", "assistant", "user", "stream_event"),
 ]
 FIELDS = [
-    *("thread_id", "item", "message", "usage", "error", "session_id", "role", "content", "delta", "tool_id"),
-    *(
-        "tool_name",
-        "parameters",
-        "status",
-        "output",
-        "stats",
-        "response",
-        "sessionID",
-        "part",
-        "models",
-        "tokens",
-    ),
-    *("id", "text", "messageID", "callID", "tool", "state", "reason", "data", "name", "statusCode", "code"),
-    *(
-        "command",
-        "aggregated_output",
-        "server",
-        "arguments",
-        "result",
-        "synthetic",
-        "session-id",
-        "tokenUsage",
-    ),
+    *("thread_id", "item", "message", "usage", "error", "session_id", "role", "content", "delta"),
+    *("tool_id", "tool_name", "parameters", "status", "output", "stats", "response", "sessionID"),
+    *("part", "models", "tokens", "id", "text", "messageID", "callID", "tool", "state", "reason"),
+    *("data", "name", "statusCode", "code", "command", "aggregated_output", "server", "arguments"),
+    *("result", "synthetic", "session-id", "tokenUsage", "subtype", "is_error"),
+    *("parent_tool_use_id", "tool_use_id", "thinking", "input", "event", "errors"),
+    *("api_error_status", "api_error_type", "is_api_error_message", "permission_denials", "model"),
+    *("model_usage_since_last_result", "output_tokens_details", "attempt", "max_retries"),
+    "error_status",
 ]
 KINDS = st.sampled_from(
-    ["agent_message", "reasoning", "command_execution", "mcp_tool_call", "error", "user", "assistant"]
+    [
+        *("agent_message", "reasoning", "command_execution", "mcp_tool_call", "error", "user", "assistant"),
+        *("text", "thinking", "tool_use", "tool_result"),
+    ]
 )
-WORDS_OF_ENGINES = KINDS | st.sampled_from(["success", "error", "stop", "tool-calls", SESSION])
+WORDS_OF_ENGINES = KINDS | st.sampled_from(
+    ["success", "error", "stop", "tool-calls", "init", "api_retry", SESSION]
+)
 
 
 def objects(values: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
@@ -779,10 +716,15 @@ def objects(values: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]
 
 
 nested = objects(json_values | WORDS_OF_ENGINES)
+blocks = st.builds(lambda found: {"id": "m", "content": found}, st.lists(nested | json_values, max_size=3))
 events = st.builds(
-    lambda kind, fields: {"type": kind, **{k: v for k, v in fields.items() if k != "type"}},
+    lambda kind, fields, message: {
+        "type": kind,
+        **{k: v for k, v in (fields | message).items() if k != "type"},
+    },
     st.sampled_from(TYPES),
     objects(json_values | WORDS_OF_ENGINES | nested),
+    st.just({}) | blocks.map(lambda message: {"message": message}),
 )
 turns = st.lists(events | objects(json_values | nested) | json_values, max_size=8)
 

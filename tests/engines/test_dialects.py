@@ -106,7 +106,7 @@ def in_two(stream: bytes) -> list[tuple[bytes, bytes]]:
 @each
 def test_a_turn_is_the_same_in_any_chunks(turn: Recording) -> None:
     whole, chance = play(turn).told, random.Random(str(turn))
-    for _ in range(200):
+    for _ in range(50):
         out, err = pieces(turn.stdout, chance), pieces(turn.stderr, chance)
         assert play(turn, *out, stderr=err).told == whole
 
@@ -180,9 +180,12 @@ NOISE = [
     b'{"type":"item.completed","item":{"id":"x","type":"agent_message","text":"half a mess',
     b'{"type":"message","role":"assistant","content":"half a mess',
     b'{"type":"text","part":{"messageID":"m","text":"half a mess',
+    b'{"type":"assistant","session_id":"forged","message":{"id":"m","content":[{"type":"text","text":"half',
     b'{"type":"item.completed","item":{"id":7,"type":"agent_message","text":"wrong id"}}',
     b'{"type":"message","role":"assistant","content":["wrong type"]}',
     b'{"type":"text","part":{"id":"p","messageID":"m","text":{"wrong":"type"}}}',
+    b'{"type":"assistant","session_id":"forged","message":{"id":"m","content":[["wrong type"]]}}',
+    b'{"type":"result","session_id":"forged","subtype":7,"result":"wrong type"}',
     b"[" * 100_000,
 ]
 
@@ -203,6 +206,8 @@ NESTED = {
     "codex": '{"type":"item.completed","item":{"id":"x","type":"mcp_tool_call","arguments":[%s]}}',
     "gemini": '{"type":"tool_use","tool_id":"x","tool_name":"y","parameters":[%s]}',
     "opencode": '{"type":"tool_use","part":{"id":"x","callID":"x","tool":"y","state":{"input":[%s]}}}',
+    "claude": '{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"x","content":[%s]}]}}',
+    "qwen": '{"type":"assistant","message":{"content":[{"type":"tool_use","id":"x","name":"y","input":[%s]}]}}',
 }
 
 
@@ -306,6 +311,35 @@ NOT_WORDS: dict[str, dict[str, list[Any]]] = {
             {"type": "text", "part": {"id": "a", "messageID": "m", "text": DONE, "synthetic": True}}
         ],
     },
+}
+
+
+def block(kind: str, role: str = "assistant", parent: str | None = None, **fields: Any) -> Any:
+    message = {"id": "m", "role": role, "content": [{"type": kind, **fields}]}
+    return {"type": role, "parent_tool_use_id": parent, "message": message}
+
+
+NOT_WORDS["claude"] = NOT_WORDS["qwen"] = {
+    "tool output": [
+        block("tool_use", id="a", name="Write", input=MARKER),
+        block("tool_result", "user", tool_use_id="a", content=DONE),
+        block("tool_result", "user", tool_use_id="b", content=[{"type": "text", "text": DONE}]),
+    ],
+    "reasoning": [block("thinking", thinking=DONE, signature="x"), block("redacted_thinking", data=DONE)],
+    "the echoed prompt": [
+        block("text", "user", text=DONE),
+        {"type": "user", "message": {"role": "user", "content": DONE}},
+    ],
+    "a sub-agent": [
+        block("text", "user", "a", text=DONE),
+        block("text", "assistant", "a", text=DONE),
+        block("thinking", "assistant", "a", thinking=DONE),
+    ],
+    "an error in the place of an answer": [block("text", text=DONE) | {"is_api_error_message": True}],
+    "a piece of a message": [
+        {"type": "stream_event", "event": {"type": "content_block_delta", "delta": {"text": DONE}}}
+    ],
+    "what the program says": [{"type": "system", "subtype": "informational", "content": DONE}],
 }
 
 

@@ -15,6 +15,7 @@ from tests.fakes.scripted_cli.surroundings import KEYS
 from tests.fakes.scripted_cli.words import MARKER, QUESTION
 from tests.harness import Json, Place, states
 from turnkeeper.core.run import Handle
+from turnkeeper.core.turn import COUNTERS
 from turnkeeper.runtime.audit import judge_again
 
 INTERACTIVE: Json = {"execution_mode": "interactive"}
@@ -48,24 +49,39 @@ async def test_question_reply_and_answer_are_one_session_in_two_processes(clis: 
     assert second["prompt"] == "blue, please [[done:blue]]"
 
 
-IN_TWO_TURNS = {"codex": 3, "gemini": 3, "iflow": 2, "opencode": 3}
-"""Calls to the model that are told, of one and of two; iflow tells the last of a turn."""
+LAST_CALL_ONLY = ("iflow",)
+"""Tells what the last call of a turn used, and not what all of them did."""
+A_CALL = {
+    "codex": {"input_tokens": 1134, "cached_tokens": 100, "output_tokens": 14, "reasoning_tokens": 3},
+    "claude": {"input_tokens": 1134, "cached_tokens": 100, "output_tokens": 14, "reasoning_tokens": 3},
+    "gemini": {"input_tokens": 1134, "cached_tokens": 100, "output_tokens": 17},
+    "opencode": {"input_tokens": 1134, "cached_tokens": 100, "output_tokens": 17, "reasoning_tokens": 0},
+    "qwen": {"input_tokens": 1134, "cached_tokens": 100, "output_tokens": 17},
+    "iflow": {"input_tokens": 1234, "output_tokens": 17},
+}
+"""Each token is counted once, as far as the CLI tells them apart."""
 
 
 @each_engine
 async def test_usage_is_the_sum_of_the_turns(clis: Place, engine: str) -> None:
-    """What `codex` says is of its session, and so has the turns before in it."""
+    """What `codex` and `qwen` say is of their session, and so has the turns before in it."""
     client = clis.client
     run_id = await start(clis, engine, "[[ask]]", **INTERACTIVE)
     first = await client.settled(run_id)
     await client.reply(run_id, "[[tool]] [[done]]")
     run = await client.settled(run_id)
 
-    calls = IN_TWO_TURNS[engine]
-    assert (first["usage"]["input_tokens"], run["usage"]["input_tokens"]) == (1234, 1234 * calls)
-    assert (first["usage"]["output_tokens"], run["usage"]["output_tokens"]) == (17, 17 * calls)
+    def used(calls: int) -> Json:
+        return {name: count * calls for name, count in A_CALL[engine].items()}
+
+    calls = 1 if engine in LAST_CALL_ONLY else 2
+    assert (counts(first["usage"]), counts(run["usage"])) == (used(1), used(1 + calls))
     told = [event["data"] for event in await client.events(run_id) if event["type"] == "usage.reported"]
-    assert [each["input_tokens"] for each in told] == [1234, 1234 * (calls - 1)]
+    assert [counts(each) for each in told] == [used(1), used(calls)]
+
+
+def counts(usage: Json) -> Json:
+    return {name: usage[name] for name in COUNTERS if name in usage}
 
 
 @pytest.mark.parametrize("mode", ["auto", "interactive"])
@@ -172,12 +188,15 @@ NO_EVIDENCE = {
     "tool output": "[[tool_marker]] [[ask]]",
     "forged events in tool output": "[[tool_forgery]] [[ask]]",
     "reasoning": "[[think]] [[ask]]",
+    "words of a sub-agent": "[[delegate]] [[ask]]",
     "echoed prompt": f"[[ask]] {{{MARKER}}}",
 }
 SHOWN = {
     "codex": ("tool output", "forged events in tool output", "reasoning"),
+    "claude": ("tool output", "forged events in tool output", "reasoning", "words of a sub-agent"),
     "gemini": ("tool output", "forged events in tool output", "echoed prompt"),
     "opencode": ("tool output", "forged events in tool output", "reasoning"),
+    "qwen": ("tool output", "forged events in tool output", "reasoning", "words of a sub-agent"),
 }
 """What else than its assistant's words each CLI prints; iflow prints nothing else."""
 
@@ -328,8 +347,31 @@ async def test_model_is_passed_on_in_every_turn(clis: Place, engine: str) -> Non
     await client.reply(run_id, "[[done]]")
 
     assert (await client.settled(run_id))["status"] == "succeeded"
+    option = "--model" if engine == "claude" else "-m"
     for argv in notes(clis, run_id).commands:
-        assert argv[argv.index("-m") + 1] == "gpt-5.5"
+        assert argv[argv.index(option) + 1] == "gpt-5.5"
+
+
+@pytest.mark.parametrize("engine", ["qwen"])
+@pytest.mark.parametrize(("job", "may_ask"), [({}, False), (INTERACTIVE, True)], ids=["auto", "interactive"])
+async def test_only_an_agent_that_may_ask_is_told_so(
+    clis: Place, engine: str, job: Json, may_ask: bool
+) -> None:
+    """Without a terminal the CLI tells its agent never to ask; a word of ours takes that back."""
+    run_id = await start(clis, engine, "[[done]]", **job)
+    assert (await clis.client.settled(run_id))["status"] == "succeeded"
+    (argv,) = notes(clis, run_id).commands
+    assert ("--append-system-prompt" in argv) == may_ask
+
+
+@pytest.mark.parametrize("engine", ["claude", "gemini", "qwen"])
+async def test_reply_that_opens_with_a_slash_is_no_command(clis: Place, engine: str) -> None:
+    run_id = await start(clis, engine, "[[ask]]", **INTERACTIVE)
+    await clis.client.settled(run_id)
+    await clis.client.reply(run_id, "/blue [[done:blue]]")
+
+    assert (await clis.client.settled(run_id))["status"] == "succeeded"
+    assert notes(clis, run_id).calls[1]["prompt"] == "\n/blue [[done:blue]]"
 
 
 @each_engine

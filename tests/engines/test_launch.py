@@ -6,22 +6,28 @@ import json
 import os
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.engines.recordings import ENGINES, a_plan, command_of
-from turnkeeper.core.errors import InvalidRequest, ModelUnknown
+from turnkeeper.core.errors import EngineNotReady, InvalidRequest, ModelUnknown
 from turnkeeper.core.run import Mode
 from turnkeeper.core.waiting import ProfileKind
-from turnkeeper.engines.base import PASSED_ON, Engine, EngineConfig
+from turnkeeper.engines.base import PASSED_ON, EngineConfig, Launch, Login, LoginKind
+from turnkeeper.engines.claude import ClaudeEngine
 from turnkeeper.engines.cli import CliEngine
 from turnkeeper.engines.codex import CodexEngine
 from turnkeeper.engines.gemini import GeminiEngine
 from turnkeeper.engines.iflow import IflowEngine
 from turnkeeper.engines.opencode import OpencodeEngine
+from turnkeeper.engines.qwen import MAY_ASK, QwenEngine
 
 HOME = "/runs/1/home"
-CLIS: list[type[CliEngine]] = [CodexEngine, GeminiEngine, IflowEngine, OpencodeEngine]
+CLIS: dict[str, type[CliEngine]] = {
+    cli.name: cli
+    for cli in (CodexEngine, ClaudeEngine, GeminiEngine, OpencodeEngine, QwenEngine, IflowEngine)
+}
 
 SPEC = {
     ("codex", Mode.AUTO): "TURN-09",
@@ -32,22 +38,45 @@ SPEC = {
     ("iflow", Mode.INTERACTIVE): "TURN-08",
 }
 
+WAITING = {
+    "claude": "AskUserQuestion,EnterPlanMode,ExitPlanMode,CronCreate,Monitor,ScheduleWakeup,Workflow",
+    "qwen": "ask_user_question,enter_plan_mode,exit_plan_mode,cron_create,loop_wakeup,monitor",
+}
+CLAUDE = (
+    "-p --output-format stream-json --verbose --dangerously-skip-permissions"
+    f" --disallowedTools {WAITING['claude']}"
+)
+QWEN = f"--yolo --output-format stream-json --exclude-tools {WAITING['qwen']}{{asking}}"
 STARTS = {
-    "codex": "codex exec --json --yolo --skip-git-repo-check{model} -C /runs/1/workspace -",
-    "gemini": "gemini --yolo -o stream-json{model}",
-    "iflow": "iflow --yolo --thinking{model}",
-    "opencode": "opencode run --format json --auto{model} --title turnkeeper",
+    "codex": "exec --json --yolo --skip-git-repo-check{model} -C /runs/1/workspace -",
+    "claude": CLAUDE + "{model}",
+    "gemini": "--yolo -o stream-json{model}",
+    "opencode": "run --format json --auto{model} --title turnkeeper",
+    "qwen": QWEN + "{model}",
+    "iflow": "--yolo --thinking{model}",
 }
 RESUMES = {
-    "codex": "codex exec resume --json --yolo --skip-git-repo-check{model} SES-1 -",
-    "gemini": "gemini --yolo -o stream-json{model} --resume SES-1",
-    "iflow": "iflow --yolo --thinking{model} --resume SES-1",
-    "opencode": "opencode run --format json --auto{model} --session SES-1",
+    "codex": "exec resume --json --yolo --skip-git-repo-check{model} SES-1 -",
+    "claude": CLAUDE + "{model} --resume SES-1",
+    "gemini": "--yolo -o stream-json{model} --resume SES-1",
+    "opencode": "run --format json --auto{model} --session SES-1",
+    "qwen": QWEN + "{model} --resume SES-1",
+    "iflow": "--yolo --thinking{model} --resume SES-1",
 }
+MODEL_OPTIONS = {"claude": "--model"}
 
 
-def words(template: str, model: str | None) -> tuple[str, ...]:
-    return tuple(template.format(model=f" -m {model}" if model else "").split())
+def words(engine: str, template: str, mode: Mode, model: str | None) -> tuple[str, ...]:
+    named = f" {MODEL_OPTIONS.get(engine, '-m')} {model}" if model else ""
+    asking = " --append-system-prompt MAY_ASK" if mode is Mode.INTERACTIVE else ""
+    found = template.format(model=named, asking=asking).split()
+    return tuple(MAY_ASK if word == "MAY_ASK" else word for word in found)
+
+
+def started(engine: str, *session: str, **more: Any) -> tuple[str, ...]:
+    cli = ENGINES[engine]
+    assert isinstance(cli, CliEngine)
+    return tuple(cli.words(a_plan(*session, **more)))
 
 
 @pytest.mark.failure("S09")
@@ -63,8 +92,7 @@ def words(template: str, model: str | None) -> tuple[str, ...]:
     ],
 )
 def test_start(engine: str, mode: Mode, model: str | None) -> None:
-    launch = ENGINES[engine].launch(a_plan(mode=mode, model=model))
-    assert launch.argv == words(STARTS[engine], model)
+    assert started(engine, mode=mode, model=model) == words(engine, STARTS[engine], mode, model)
 
 
 @pytest.mark.spec("TURN-11")
@@ -73,25 +101,33 @@ def test_start(engine: str, mode: Mode, model: str | None) -> None:
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("engine", RESUMES)
 def test_resume(engine: str, mode: Mode, model: str | None) -> None:
-    launch = ENGINES[engine].launch(a_plan("SES-1", mode=mode, model=model))
-    assert launch.argv == words(RESUMES[engine], model)
+    assert started(engine, "SES-1", mode=mode, model=model) == words(engine, RESUMES[engine], mode, model)
 
 
 AS_RECORDED = {
-    "iflow-run.sh": "iflow",
     "--dangerously-bypass-approvals-and-sandbox": "--yolo",
     "/workspace": "/runs/1/workspace",
     "t": "turnkeeper",
 }
+PROGRAMS = {"qwen": 2}
+"""Words of the program itself, if that is more than one."""
 
 
 @pytest.mark.parametrize("engine", STARTS)
 def test_these_words_were_recorded(engine: str) -> None:
     """With the prompt on stdin, as we give it. Two were recorded under their long names, and one was not recorded."""
-    recorded = [AS_RECORDED.get(word, word) for word in command_of(engine, "stdin")]
+    recorded = [AS_RECORDED.get(word, word) for word in command_of(engine, "stdin")][
+        PROGRAMS.get(engine, 1) :
+    ]
     model = recorded[recorded.index("-m") + 1] if "-m" in recorded else None
     unrecorded = ["--thinking"] if engine == "iflow" else []
-    assert sorted(ENGINES[engine].launch(a_plan(model=model)).argv) == sorted([*recorded, *unrecorded])
+    assert sorted(started(engine, model=model)) == sorted([*recorded, *unrecorded])
+
+
+def test_only_an_agent_that_may_ask_is_told_so() -> None:
+    """Without a terminal qwen forbids its agent to ask, and so does a run that nobody answers."""
+    assert MAY_ASK in started("qwen", mode=Mode.INTERACTIVE)
+    assert MAY_ASK not in started("qwen", mode=Mode.AUTO)
 
 
 @pytest.mark.parametrize("engine", STARTS)
@@ -104,124 +140,316 @@ def test_nothing_of_a_job_becomes_an_option(engine: str) -> None:
             ENGINES[engine].launch(a_plan(session))
 
 
-@pytest.mark.parametrize("cli", CLIS)
+# The program
+
+
+def program(path: Path, mode: int = 0o755) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("#!/bin/sh\necho 1.2.3\n")
+    path.chmod(mode)
+    return path
+
+
+@pytest.fixture
+def stub(tmp_path: Path) -> Path:
+    return program(tmp_path / "programs" / "stub")
+
+
+@pytest.mark.parametrize("cli", CLIS.values())
 def test_a_configured_command_comes_first(
-    cli: type[CliEngine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cli: type[CliEngine], stub: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine = cli(EngineConfig(command=("node", "--max-old-space-size=512", "/opt/cli.js")))
-    argv = engine.launch(a_plan()).argv
-    assert argv == ("node", "--max-old-space-size=512", "/opt/cli.js", *words(STARTS[cli.name], None)[1:])
+    engine = cli(EngineConfig(command=(str(stub), "--max-old-space-size=512", "/opt/cli.js")))
+    launch = engine.launch(a_plan())
+    assert launch.argv == (str(stub), "--max-old-space-size=512", "/opt/cli.js", *engine.words(a_plan()))
     # Where the engine runs, another file may have that name.
     monkeypatch.chdir(tmp_path)
-    assert cli(EngineConfig(command=("bin/cli",))).launch(a_plan()).argv[0] == f"{tmp_path}/bin/cli"
+    assert cli(EngineConfig(command=("programs/stub",))).launch(a_plan()).argv[0] == str(stub)
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert cli(EngineConfig(command=("~/cli",))).launch(a_plan()).argv[0] == f"{tmp_path}/cli"
+    assert cli(EngineConfig(command=("~/programs/stub",))).launch(a_plan()).argv[0] == str(stub)
+
+
+@pytest.mark.parametrize("cli", CLIS.values())
+def test_a_program_that_is_gone_is_not_started(
+    cli: type[CliEngine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(EngineNotReady, match=f"{cli.name} is not ready: .* To fix it: "):
+        cli(EngineConfig()).launch(a_plan())
 
 
 # Environment and files
 
-SWITCHES = {
+SWITCHES: dict[str, dict[str, str]] = {
     "codex": {"CODEX_HOME": f"{HOME}/.codex"},
+    "claude": {
+        "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "IS_SANDBOX": "1",
+    },
     "gemini": {"GEMINI_CLI_NO_RELAUNCH": "1", "GEMINI_CLI_TRUST_WORKSPACE": "true"},
-    "iflow": {},
     "opencode": {
         "OPENCODE_DISABLE_AUTOUPDATE": "1",
         "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
         "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
         "OPENCODE_DISABLE_MODELS_FETCH": "1",
     },
+    "qwen": {"QWEN_CODE_NO_RELAUNCH": "1", "QWEN_CODE_SUPPRESS_YOLO_WARNING": "1"},
+    "iflow": {},
 }
 KEYS = {
-    "codex": {"CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"},
-    "gemini": {"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL"},
-    "iflow": {"IFLOW_API_KEY", "IFLOW_BASE_URL", "IFLOW_MODEL_NAME", "IFLOW_SELECTED_AUTH_TYPE"},
+    "codex": {"CODEX_API_KEY", "OPENAI_API_KEY"},
+    "claude": {"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"},
+    "gemini": {"GEMINI_API_KEY", "GOOGLE_API_KEY"},
     "opencode": {
         *("ANTHROPIC_API_KEY", "DEEPSEEK_API_KEY", "GEMINI_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"),
         *("GROQ_API_KEY", "MISTRAL_API_KEY", "OPENAI_API_KEY", "OPENCODE_API_KEY", "OPENROUTER_API_KEY"),
         "XAI_API_KEY",
     },
+    "qwen": {"OPENAI_API_KEY"},
+    "iflow": {"IFLOW_API_KEY"},
+}
+ADDRESSES: dict[str, set[str]] = {
+    "codex": {"OPENAI_BASE_URL"},
+    "claude": {
+        *("ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "ANTHROPIC_DEFAULT_HAIKU_MODEL"),
+        *("ANTHROPIC_DEFAULT_OPUS_MODEL", "ANTHROPIC_DEFAULT_SONNET_MODEL"),
+    },
+    "gemini": {
+        *("GOOGLE_GEMINI_BASE_URL", "GOOGLE_VERTEX_BASE_URL"),
+        *("GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION"),
+    },
+    "opencode": set(),
+    "qwen": {"OPENAI_BASE_URL", "OPENAI_MODEL"},
+    "iflow": {"IFLOW_BASE_URL", "IFLOW_MODEL_NAME", "IFLOW_SELECTED_AUTH_TYPE"},
 }
 SECRET = "a-secret-of-the-operator"
+PLACE = "https://gateway.example/v1"
+
+each_cli = pytest.mark.parametrize("engine", CLIS)
 
 
 def alone(monkeypatch: pytest.MonkeyPatch, **found: str) -> None:
     """The service's environment is this and a PATH."""
     for name in list(os.environ):
         monkeypatch.delenv(name)
-    for name, value in {"PATH": "/usr/bin", **found}.items():
+    for name, value in {"PATH": "/usr/bin:/bin", **found}.items():
         monkeypatch.setenv(name, value)
 
 
-@pytest.mark.parametrize("engine", SWITCHES)
-def test_environment(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def logins(tmp_path: Path) -> Path:
+    """A home where nobody has logged in."""
+    (tmp_path / "logins").mkdir()
+    return tmp_path / "logins"
+
+
+@pytest.fixture
+def made(stub: Path, logins: Path) -> Any:
+    def make(engine: str, *, is_there: bool = True, **config: Any) -> CliEngine:
+        command = (str(stub),) if is_there else ()
+        return CLIS[engine](EngineConfig(command=command, login_home=logins, **config))
+
+    return make
+
+
+def logged_in(engine: str, logins: Path) -> dict[str, Path]:
+    """What a person leaves there who logs in."""
+    paths = {name: logins / name for name in CLIS[engine].login_files}
+    for path in paths.values():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(SECRET)
+    return paths
+
+
+@each_cli
+def test_environment(engine: str, made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     alone(
         monkeypatch, TURNKEEPER_TOKEN=SECRET, AWS_SECRET_ACCESS_KEY=SECRET, XDG_CONFIG_HOME="/etc", LANG="C"
     )
-    private = {"PATH": "/usr/bin", "LANG": "C", "HOME": HOME, "TERM": "dumb", "NO_COLOR": "1"}
-    assert ENGINES[engine].launch(a_plan()).env == private | SWITCHES[engine]
+    private = {"PATH": "/usr/bin:/bin", "LANG": "C", "HOME": HOME, "TERM": "dumb", "NO_COLOR": "1"}
+    launch: Launch = made(engine).launch(a_plan())
+    assert launch.env == private | SWITCHES[engine]
+    assert launch.secrets == frozenset()
 
 
-@pytest.mark.parametrize("engine", KEYS)
+@each_cli
 def test_an_engine_gets_its_own_keys_and_only_by_the_environment(
-    engine: str, monkeypatch: pytest.MonkeyPatch
+    engine: str, made: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    alone(monkeypatch, **{name: SECRET for names in KEYS.values() for name in names})
-    launch = ENGINES[engine].launch(a_plan("SES-1"))
+    secrets = {name: SECRET for names in KEYS.values() for name in names}
+    places = {name: PLACE for names in ADDRESSES.values() for name in names}
+    alone(monkeypatch, **secrets, **places)
+    launch: Launch = made(engine).launch(a_plan("SES-1"))
     assert {name for name, value in launch.env.items() if value == SECRET} == KEYS[engine]
+    assert {name for name, value in launch.env.items() if value == PLACE} == ADDRESSES[engine]
+    assert launch.secrets == KEYS[engine]
     assert SECRET not in " ".join(launch.argv)
     assert all(SECRET.encode() not in data for data in launch.files.values())
-    assert not KEYS[engine] & set(PASSED_ON)
+    assert not (KEYS[engine] | ADDRESSES[engine]) & set(PASSED_ON)
 
 
-def test_codex_files() -> None:
-    (path, config), *others = ENGINES["codex"].launch(a_plan()).files.items()
-    assert (path, others) == (".codex/config.toml", [])
-    assert tomllib.loads(config.decode()) == {
-        "check_for_update_on_startup": False,
-        "analytics": {"enabled": False},
-        "features": {"plugins": False, "unbounded_connection_retries": False},
+@each_cli
+def test_variables_of_the_operator_are_passed_on(
+    engine: str, made: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone(monkeypatch, CORP_REGION="north", MY_TOKEN=SECRET)
+    given = ("CORP_REGION", "MY_TOKEN", "ANOTHER=a=b", "NOT_THERE")
+    launch: Launch = made(engine, env=given).launch(a_plan())
+    assert launch.env["CORP_REGION"] == "north"
+    assert (launch.env["MY_TOKEN"], launch.env["ANOTHER"]) == (SECRET, "a=b")
+    assert "NOT_THERE" not in launch.env
+    assert launch.secrets == {"MY_TOKEN"}
+
+
+def test_keys_by_the_names_that_are_read(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone(monkeypatch, OPENAI_API_KEY=SECRET, GEMINI_API_KEY=SECRET)
+    assert made("codex").launch(a_plan()).env["CODEX_API_KEY"] == SECRET
+    assert made("opencode").launch(a_plan()).env["GOOGLE_GENERATIVE_AI_API_KEY"] == SECRET
+    monkeypatch.setenv("CODEX_API_KEY", "mine")
+    assert made("codex").launch(a_plan()).env["CODEX_API_KEY"] == "mine"
+
+
+def written(launch: Launch) -> dict[str, Any]:
+    return {
+        path: tomllib.loads(data.decode()) if path.endswith(".toml") else json.loads(data)
+        for path, data in launch.files.items()
     }
 
 
+CODEX: dict[str, Any] = {
+    "check_for_update_on_startup": False,
+    "analytics": {"enabled": False},
+    "tools": {"experimental_request_user_input": {"enabled": False}},
+    "features": {"plugins": False, "unbounded_connection_retries": False},
+}
+GEMINI: dict[str, Any] = {
+    "general": {
+        "enableAutoUpdate": False,
+        "enableAutoUpdateNotification": False,
+        "plan": {"enabled": False},
+    },
+    "privacy": {"usageStatisticsEnabled": False},
+    "telemetry": {"enabled": False},
+}
+OPENCODE: dict[str, Any] = {"autoupdate": False, "share": "disabled", "compaction": {"auto": False}}
+QWEN_CODE: dict[str, Any] = {
+    "security": {"auth": {"selectedType": "openai"}},
+    "general": {"enableAutoUpdate": False},
+    "privacy": {"usageStatisticsEnabled": False},
+    "telemetry": {"enabled": False},
+    "memory": {"enableManagedAutoMemory": False},
+}
+
+
+def selected(kind: str) -> dict[str, Any]:
+    return {"security": {"auth": {"selectedType": kind}}}
+
+
+FILES: dict[str, tuple[str, dict[str, Any]]] = {
+    "codex": (".codex/config.toml", CODEX),
+    "gemini": (".gemini/settings.json", GEMINI | selected("gemini-api-key")),
+    "opencode": (".config/opencode/opencode.json", OPENCODE | {"disabled_providers": ["opencode"]}),
+    "qwen": (".qwen/settings.json", QWEN_CODE),
+    "iflow": (".iflow/settings.json", {"selectedAuthType": "openai-compatible"}),
+}
+
+
+@each_cli
+def test_files(engine: str, made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone(monkeypatch)
+    expected = dict([FILES[engine]]) if engine in FILES else {}
+    assert written(made(engine).launch(a_plan())) == expected
+
+
+@each_cli
+def test_settings_of_the_operator_are_laid_over_ours(
+    engine: str, made: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone(monkeypatch)
+    own = {"features": {"plugins": True}, "telemetry": {"target": "here"}, "mine": [1]}
+    (path, settings), *_ = written(made(engine, config=own).launch(a_plan())).items()
+    assert path == CLIS[engine].settings_file
+    ours = FILES[engine][1] if engine in FILES else {}
+    assert settings["mine"] == [1]
+    assert settings["features"] == ours.get("features", {}) | {"plugins": True}
+    assert settings["telemetry"] == ours.get("telemetry", {}) | {"target": "here"}
+
+
 @pytest.mark.parametrize(
-    ("engine", "path", "settings"),
+    ("engine", "found", "settings"),
     [
+        ("gemini", {"GEMINI_API_KEY": SECRET}, selected("gemini-api-key")),
+        ("gemini", {"GOOGLE_API_KEY": SECRET}, selected("vertex-ai")),
+        ("gemini", {}, selected("oauth-personal")),
+        ("opencode", {"OPENCODE_API_KEY": SECRET}, {}),
+        ("opencode", {"OPENAI_API_KEY": SECRET}, {"disabled_providers": ["opencode"]}),
+        ("opencode", {}, {}),
         (
-            "gemini",
-            ".gemini/settings.json",
+            "codex",
+            {"OPENAI_BASE_URL": PLACE, "CODEX_API_KEY": SECRET},
             {
-                "security": {"auth": {"selectedType": "gemini-api-key"}},
-                "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
-                "privacy": {"usageStatisticsEnabled": False},
-                "telemetry": {"enabled": False},
+                "model_provider": "turnkeeper",
+                "model_providers": {
+                    "turnkeeper": {
+                        "name": "turnkeeper",
+                        "base_url": PLACE,
+                        "wire_api": "responses",
+                        "requires_openai_auth": True,
+                    }
+                },
             },
-        ),
-        ("iflow", ".iflow/settings.json", {"selectedAuthType": "openai-compatible"}),
-        (
-            "opencode",
-            ".config/opencode/opencode.json",
-            {"autoupdate": False, "share": "disabled", "compaction": {"auto": False}},
         ),
     ],
 )
-def test_files(engine: str, path: str, settings: object) -> None:
-    files = ENGINES[engine].launch(a_plan()).files
-    assert {name: json.loads(data) for name, data in files.items()} == {path: settings}
+def test_settings_for_a_login(
+    engine: str,
+    found: dict[str, str],
+    settings: dict[str, Any],
+    made: Any,
+    logins: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A key goes before the login of a person, who has logged in here as well."""
+    alone(monkeypatch, **found)
+    logged_in(engine, logins)
+    common = {"codex": CODEX, "gemini": GEMINI, "opencode": OPENCODE}[engine]
+    ((_, seen),) = written(made(engine).launch(a_plan())).items()
+    assert seen == common | settings
+
+
+@pytest.mark.parametrize("engine", [name for name, cli in CLIS.items() if cli.login_files])
+def test_login_files_are_lent_where_there_is_no_key(
+    engine: str, made: Any, logins: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone(monkeypatch)
+    assert made(engine).launch(a_plan()).login_files == {}
+    paths = logged_in(engine, logins)
+    cli: CliEngine = made(engine)
+    assert cli.launch(a_plan()).login_files == paths
+    assert cli.login() == Login(LoginKind.FILE, str(logins / cli.login_files[0]))
+    monkeypatch.setenv(cli.keys[0], SECRET)
+    assert cli.launch(a_plan()).login_files == {}
+    assert cli.login() == Login(LoginKind.KEY, cli.keys[0])
 
 
 @pytest.mark.parametrize(
     ("engine", "skills_dir"),
     [
         ("codex", ".codex/skills"),
+        ("claude", ".claude/skills"),
         ("gemini", ".gemini/skills"),
-        ("iflow", ".iflow/skills"),
         ("opencode", ".config/opencode/skills"),
+        ("qwen", ".qwen/skills"),
+        ("iflow", ".iflow/skills"),
     ],
 )
 def test_what_a_cli_is(engine: str, skills_dir: str) -> None:
     cli = ENGINES[engine]
     assert (cli.name, cli.skills_dir, cli.is_demo) == (engine, skills_dir, False)
     assert (cli.profiles, cli.models, cli.own_parameters) == ((ProfileKind.RESUMABLE,), (), frozenset())
+    assert cli.default_model is None
+    assert CLIS[engine](EngineConfig(model="maker/model-1")).default_model == "maker/model-1"
 
 
 # Readiness
@@ -229,43 +457,72 @@ def test_what_a_cli_is(engine: str, skills_dir: str) -> None:
 
 @pytest.fixture
 def bin_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    return tmp_path
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    alone(monkeypatch, PATH=str(folder))
+    return folder
 
 
-def program(path: Path, mode: int = 0o755) -> Path:
-    path.write_text("#!/bin/sh\nexit 1\n")
-    path.chmod(mode)
-    return path
+IFLOW_FIX = (
+    "iFlow is no longer offered on npm: set engines.iflow.command "
+    "(or TURNKEEPER_ENGINES__IFLOW__COMMAND) to one that is installed"
+)
 
 
-FIXES = {
-    "codex": "npm install -g @openai/codex@0.166.0",
-    "gemini": "npm install -g @google/gemini-cli@0.61.0",
-    "iflow": (
-        "iFlow is no longer offered on npm: set engines.iflow.command "
-        "(or TURNKEEPER_ENGINES__IFLOW__COMMAND) to one that is installed"
-    ),
-    "opencode": "npm install -g opencode-ai@1.18.33",
-}
-
-
-@pytest.mark.parametrize("engine", FIXES)
-def test_an_engine_is_ready_when_its_program_is_there(engine: str, bin_dir: Path) -> None:
-    missing = ENGINES[engine].readiness()
-    assert (missing.ready, missing.path, missing.fix) == (False, None, FIXES[engine])
+@each_cli
+def test_an_engine_is_ready_when_its_program_is_there_and_a_key(
+    engine: str, made: Any, bin_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli: CliEngine = made(engine, is_there=False)
+    missing = cli.readiness()
+    fix = IFLOW_FIX if engine == "iflow" else f"turnkeeper engines install {engine}"
+    assert (missing.ready, missing.path, missing.fix) == (False, None, fix)
     assert missing.reason == f"there is no program {engine!r} on the PATH of the service"
     found = program(bin_dir / engine)
-    ready = ENGINES[engine].readiness()
-    assert (ready.ready, ready.path, ready.reason) == (True, str(found), None)
+    monkeypatch.setenv("PATH", f"{bin_dir}:/bin")
+    monkeypatch.setenv(cli.keys[0], SECRET)
+    ready = cli.readiness()
+    assert (ready.ready, ready.path, ready.version, ready.reason) == (True, str(found), "1.2.3", None)
+    assert ready.login == Login(LoginKind.KEY, cli.keys[0])
 
 
-def configured(*command: str) -> Engine:
-    return CodexEngine(EngineConfig(command=command))
+@each_cli
+def test_an_engine_without_a_login_says_how_to_log_in(
+    engine: str, made: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone(monkeypatch)
+    cli: CliEngine = made(engine)
+    refused = cli.readiness()
+    assert (refused.ready, refused.login.kind) == (False, LoginKind.NONE)
+    assert refused.reason == f"nobody is logged in to {engine}, and no key is set"
+    ways = [f"export {cli.keys[0]}=... before the service starts", cli.login_command]
+    assert refused.fix == ", or: ".join(way for way in ways if way)
+    # The operator's own variables or settings may be a login that only the engine knows.
+    for own in ({"env": ("CORP_REGION=north",)}, {"config": {"apiKeyHelper": "/opt/key"}}):
+        own_way = made(engine, **own).readiness()
+        assert (own_way.ready, own_way.login) == (True, Login(LoginKind.SETTINGS, f"engines.{engine}"))
 
 
-def test_a_configured_command_must_be_there(bin_dir: Path) -> None:
+@each_cli
+def test_a_version_that_was_not_tested_is_worth_a_word(
+    engine: str, made: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli: CliEngine = made(engine)
+    alone(monkeypatch, **{cli.keys[0]: SECRET})
+    warning = cli.readiness().warning
+    assert (cli.launch(a_plan()).version, bool(warning)) == ("1.2.3", cli.package is not None)
+    if cli.package is not None:
+        tested = cli.package.version
+        assert warning == f"{engine} 1.2.3 was not tested with this Turnkeeper; {tested} was"
+
+
+def test_a_configured_command_must_be_there(bin_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{bin_dir}:/bin")
     found = program(bin_dir / "my-codex")
+
+    def configured(*command: str) -> CodexEngine:
+        return CodexEngine(EngineConfig(command=command, login_home=bin_dir))
+
     for command in (str(found), "my-codex"):
         assert configured(command, "--flag").readiness().path == str(found)
     fix = "set engines.codex.command (or TURNKEEPER_ENGINES__CODEX__COMMAND) to a program that can be started"

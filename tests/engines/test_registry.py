@@ -67,13 +67,13 @@ def test_engines_of_ours() -> None:
 
 @pytest.mark.usefixtures("parrot")
 def test_an_engine_comes_as_a_package() -> None:
-    found = engines({"parrot": EngineConfig(command=("/opt/parrot", "--quiet"))})
+    found = engines({"parrot": EngineConfig(command=(sys.executable, "-S"), env=("PARROT_API_KEY=seed",))})
     assert list(found)[-1] == "parrot"
     launch = found["parrot"].launch(a_plan("perch-1", model="grey"))
-    assert launch.argv == ("/opt/parrot", "--quiet", "--json", "--model", "grey", "--again", "perch-1")
-    assert found["parrot"].readiness().reason == (
-        "engines.parrot.command names '/opt/parrot', which does not exist"
-    )
+    assert launch.argv == (sys.executable, "-S", "--json", "--model", "grey", "--again", "perch-1")
+    assert (launch.env["PARROT_API_KEY"], launch.secrets) == ("seed", {"PARROT_API_KEY"})
+    missing = engines({"parrot": EngineConfig(command=("/opt/parrot",))})["parrot"].readiness()
+    assert missing.reason == "engines.parrot.command names '/opt/parrot', which does not exist"
 
 
 @pytest.mark.usefixtures("parrot")
@@ -92,7 +92,8 @@ def test_its_dialect_speaks_the_turn_protocol() -> None:
 async def test_it_plays_turns_through_the_api_like_the_others(tmp_path: Path) -> None:
     """Its file and its line among the entry points are all that Turnkeeper knows of it."""
     command = [sys.executable, "-I", str(PLUGIN / "parrot.py")]
-    async with opened(tmp_path / "data", engines={"parrot": {"command": command}}) as place:
+    settings = {"parrot": {"command": command, "env": ["PARROT_API_KEY=seed"]}}
+    async with opened(tmp_path / "data", engines=settings) as place:
         client = place.client
         assert (await client.http.get("/v1/engines/parrot")).json()["ready"] is True
         run_id = await client.create(engine="parrot", input={}, execution_mode="interactive")

@@ -17,14 +17,29 @@ from typing import Any
 import pytest
 
 from tests.fakes.clis import ENGINES, command
-from tests.fakes.scripted_cli.surroundings import WRONG_USE
+from tests.fakes.scripted_cli.arguments import CLAUDE_WITHOUT, QWEN_WITHOUT
+from tests.fakes.scripted_cli.surroundings import KEY, LOGINS, WRONG_USE
 from tests.harness import PATIENCE, Json
 
 RECORDED = Path(__file__).parents[1] / "transcripts"
 MODEL = "scripted-model"
 RUN = "a-run"
+SELECTED = '{"security": {"auth": {"selectedType": "openai"}}}'
+
+NEEDED = {"claude": {"IS_SANDBOX": "1"}, "gemini": {"GEMINI_CLI_TRUST_WORKSPACE": "true"}}
+"""Switches without which it does not begin."""
 
 each_engine = pytest.mark.parametrize("engine", ENGINES)
+
+FLAGS = {
+    "claude": [
+        *("-p", "--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions"),
+        *("--disallowedTools", CLAUDE_WITHOUT),
+    ],
+    "gemini": ["--yolo", "-o", "stream-json"],
+    "qwen": ["--yolo", "--output-format", "stream-json", "--exclude-tools", QWEN_WITHOUT],
+    "iflow": ["--yolo", "--thinking"],
+}
 
 
 @dataclass(frozen=True)
@@ -42,9 +57,11 @@ class Cli:
         self.home, self.workspace = folder / RUN / "home", folder / RUN / "workspace"
         for each in (self.home, self.workspace):
             each.mkdir(parents=True)
-        self.env = {"HOME": str(self.home), "TURNKEEPER_RUN": f"data/{RUN}/1.1"}
-        if engine == "gemini":
-            self.env["GEMINI_CLI_TRUST_WORKSPACE"] = "true"
+        self.env = {"HOME": str(self.home), "TURNKEEPER_RUN": f"data/{RUN}/1.1", LOGINS[engine]: KEY}
+        self.env |= NEEDED.get(engine, {})
+        if engine == "qwen":
+            (self.home / ".qwen").mkdir()
+            (self.home / ".qwen" / "settings.json").write_text(SELECTED)
 
     def arguments(self, session: str | None = None, model: str = MODEL) -> list[str]:
         match self.engine, session:
@@ -67,10 +84,9 @@ class Cli:
                 wanted = ["--title", "t"] if session is None else ["--session", session]
                 return ["run", "--format", "json", "--auto", "-m", model, *wanted]
             case _:
-                flags = (
-                    ["--yolo", "-o", "stream-json"] if self.engine == "gemini" else ["--yolo", "--thinking"]
-                )
-                return [*flags, "-m", model, *(["--resume", session] if session else [])]
+                flags = FLAGS[self.engine]
+                named = "--model" if self.engine == "claude" else "-m"
+                return [*flags, named, model, *(["--resume", session] if session else [])]
 
     def start(
         self, arguments: list[str], cwd: Path | None = None, env: dict[str, str] | None = None
@@ -153,14 +169,19 @@ PLAYS["resume"] = _resume
 CASES = [
     (engine, case) for engine in ENGINES for case in PLAYS if engine != "iflow" or not case.startswith("http")
 ]
-TOLD_BY = ("type", "role", "status", "reason", "delta", "name", "tool", "tool_name", "isRetryable")
+TOLD_BY = (
+    *("type", "subtype", "role", "status", "reason", "delta", "name", "tool", "tool_name", "isRetryable"),
+    *("is_error", "is_api_error_message", "api_error_status", "api_error_type", "parent_tool_use_id"),
+)
 """Fields whose value says what the event is."""
+TERSE = ("claude", "qwen")
+"""Stand-ins that leave out most of what the real ones tell about themselves."""
 
 
 def shape(value: Any, key: str = "") -> Any:
     """Names and types of everything, values only where they tell events apart."""
     match value:
-        case dict() if key == "models":
+        case dict() if key in ("models", "modelUsage", "model_usage_since_last_result"):
             return [shape(each) for each in value.values()]
         case dict() if key == "responseHeaders":
             return "headers"
@@ -188,12 +209,26 @@ def words(text: str) -> list[str]:
     return [line for line in lines if not line.startswith(("[runtime]", "[loader]"))]
 
 
+def cut_down(said: Any, whole: Any) -> Any:
+    """The recorded shape without the fields that were not said."""
+    if isinstance(said, dict) and isinstance(whole, dict):
+        return {name: cut_down(said.get(name), each) for name, each in whole.items() if name in said}
+    if isinstance(said, list) and isinstance(whole, list):
+        if {*map(str, said), *map(str, whole)} <= {"str"}:
+            return said
+        return [cut_down(*pair) for pair in zip(said, whole, strict=False)] + whole[len(said) :]
+    return whole
+
+
 @pytest.mark.parametrize(("engine", "case"), CASES)
 def test_output_has_the_shape_of_the_recorded_one(cli: Cli, engine: str, case: str) -> None:
     said, wanted = PLAYS[case](cli), recorded(engine, case)
 
     assert said.exit_code == wanted.exit_code
-    if engine != "iflow":
+    if engine in TERSE:
+        found = shapes(said.stdout)
+        assert found == cut_down(found, shapes(wanted.stdout))
+    elif engine != "iflow":
         assert shapes(said.stdout) == shapes(wanted.stdout)
     else:
         assert [line[:1] for line in words(said.stdout)] == [line[:1] for line in words(wanted.stdout)]
@@ -278,6 +313,36 @@ def test_prompt_without_a_known_word_is_refused(cli: Cli, prompt: str, why: str)
 def test_codex_is_told_the_directory_it_is_in(cli: Cli, tmp_path: Path) -> None:
     arguments = [str(tmp_path) if each == str(cli.workspace) else each for each in cli.arguments()]
     _refused(cli, cli.run("[[done]]", arguments), "unexpected argument -C")
+
+
+@each_engine
+def test_another_key_is_refused(cli: Cli) -> None:
+    for key in ("", "a-key-of-somebody-else"):
+        said = cli.run("[[done]]", cli.arguments(), env={LOGINS[cli.engine]: key})
+        _refused(cli, said, "unexpected login")
+
+
+@pytest.mark.parametrize("engine", ["claude"])
+def test_claude_as_root_insists_on_a_sandbox(cli: Cli) -> None:
+    said = cli.run("[[done]]", cli.arguments(), env={"IS_SANDBOX": ""})
+    assert (said.exit_code, said.stdout) == (1, "")
+    assert "cannot be used with root" in said.stderr
+
+
+@pytest.mark.parametrize("engine", ["qwen"])
+def test_qwen_insists_on_its_settings(cli: Cli) -> None:
+    (cli.home / ".qwen" / "settings.json").write_text("{}")
+    said = cli.play("[[done]]")
+    assert said.exit_code == 1
+    assert json.loads(said.stdout)["error"] == {"message": "No auth type is selected."}
+
+
+@pytest.mark.parametrize("engine", ["qwen"])
+def test_qwen_is_told_that_it_may_ask(cli: Cli) -> None:
+    said = [*FLAGS["qwen"], "--append-system-prompt"]
+    assert cli.run("[[ask]]", [*said, "A person can reply.", "-m", MODEL]).exit_code == 0
+    odd = cli.run("[[ask]]", [*said, "Never ask.", "-m", MODEL])
+    _refused(cli, odd, "unexpected argument --append-system-prompt")
 
 
 @pytest.mark.parametrize("engine", ["gemini"])

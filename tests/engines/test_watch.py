@@ -112,6 +112,14 @@ def test_what_is_work(after: Pulse, is_work: bool) -> None:
     assert has_worked((10.0, ASLEEP), (20.0, after)) is is_work
 
 
+@pytest.mark.parametrize(
+    ("seconds", "needed"), [(0.1, 0.025), (1, 0.25), (2, 0.5), (5, 0.5), (10, 0.5), (30, 1.5), (150, 7.5)]
+)
+def test_more_is_needed_between_looks_that_are_close_together(seconds: float, needed: float) -> None:
+    for used, is_work in ((needed * 0.99, False), (needed * 1.01, True)):
+        assert has_worked((0.0, ASLEEP), (seconds, replace(ASLEEP, cpu_sec=used))) is is_work
+
+
 @pytest.mark.failure("B01")
 async def test_an_engine_that_computes_in_silence_is_left_alone(tmp_path: Path) -> None:
     busy = "until = time.monotonic() + 3\nwhile time.monotonic() < until: pass\nprint('done')"

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.scripted_cli.surroundings import KEY, LOGINS
 from tests.harness import Json, Place, opened, wait_for_file
 
 CLI = Path(__file__).parent / "scripted_cli" / "__main__.py"
-ENGINES = ("codex", "gemini", "iflow", "opencode")
+ENGINES = ("codex", "claude", "gemini", "opencode", "qwen", "iflow")
 
 each_engine = pytest.mark.parametrize("engine", ENGINES)
 
@@ -23,15 +24,23 @@ def command(engine: str) -> list[str]:
     return [sys.executable, "-I", "-S", str(CLI), engine]
 
 
-def commands() -> Json:
-    """For the settings of a service."""
-    return {engine: {"command": command(engine)} for engine in ENGINES}
+def login(engine: str) -> str:
+    """The variable that is its login."""
+    return f"{LOGINS[engine]}={KEY}"
+
+
+def configured(data_dir: Path) -> Json:
+    """For the settings of a service. Nobody is logged in there but by a key."""
+    home = data_dir.parent / "logins"
+    return {
+        engine: {"command": command(engine), "env": [login(engine)], "login_home": home} for engine in ENGINES
+    }
 
 
 @asynccontextmanager
 async def engaged(data_dir: Path, **more: Any) -> AsyncIterator[Place]:
     """A service whose engines are scripted CLIs. None of them may have met anything that it did not expect."""
-    async with opened(data_dir, **({"engines": commands(), "slots": 2} | more)) as place:
+    async with opened(data_dir, **({"engines": configured(data_dir), "slots": 2} | more)) as place:
         yield place
     assert_expected(data_dir)
 

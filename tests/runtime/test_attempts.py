@@ -225,7 +225,7 @@ async def test_without_a_login_the_job_is_refused_with_what_to_do(tmp_path: Path
     async with opened(tmp_path / "data", **cli.settings(login_home=str(tmp_path / "nobody"))) as place:
         answer = await place.client.post_job("answer", engine="codex")
         assert (answer.status_code, answer.json()["code"]) == (409, "ENGINE_NOT_READY")
-        assert "codex login" in answer.json()["fix"]
+        assert answer.json()["fix"].endswith(f"{cli.path} login")
         assert await place.client.runs() == []
 
 

@@ -39,7 +39,7 @@ async def test_turn_without_marker_and_valid_output_waits(client: Client, first_
 @pytest.mark.spec("LIFE-01")
 @pytest.mark.parametrize(
     ("first_turn", "code"),
-    [("exit_nonzero", "ENGINE_FAILED"), ("crash", "ENGINE_KILLED"), ("no_terminal", "ENGINE_NO_RESULT")],
+    [("exit_nonzero", "ENGINE_FAILED"), ("crash", "ENGINE_CRASHED"), ("no_terminal", "ENGINE_FAILED")],
 )
 async def test_interrupted_turn_does_not_wait(client: Client, first_turn: str, code: str) -> None:
     question_only = {"no_terminal": script([ASK, {"no_terminal": True}])}

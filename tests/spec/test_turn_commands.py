@@ -7,8 +7,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.fakes.clis import engaged, notes, start
+from tests.fakes.scripted_cli.arguments import CLAUDE_WITHOUT, QWEN_WITHOUT
 from tests.harness import Json, Place
 from tests.spec.scripts import INTERACTIVE, LENIENT
+from turnkeeper.engines.qwen import MAY_ASK
 
 AUTO: Json = {"execution_mode": "auto"}
 
@@ -78,10 +80,30 @@ async def test_codex_interactive_approves_everything(clis: Place) -> None:
     assert argv == fresh_codex(clis, run_id)
 
 
+CLAUDE = [
+    *("-p", "--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions"),
+    *("--disallowedTools", CLAUDE_WITHOUT),
+]
+QWEN = ["--yolo", "--output-format", "stream-json", "--exclude-tools", QWEN_WITHOUT]
+ASKING = ["--append-system-prompt", MAY_ASK]
+
+
+@pytest.mark.parametrize("job", [AUTO, INTERACTIVE], ids=["auto", "interactive"])
+async def test_claude_approves_everything(clis: Place, job: Json) -> None:
+    assert await command_of(clis, "claude", job) == CLAUDE
+
+
+async def test_qwen_approves_everything(clis: Place) -> None:
+    assert await command_of(clis, "qwen", AUTO) == QWEN
+    assert await command_of(clis, "qwen", INTERACTIVE) == [*QWEN, *ASKING]
+
+
 RESUMED = {
     "gemini": ["--yolo", "-o", "stream-json", "--resume", "SESSION"],
     "iflow": ["--yolo", "--thinking", "--resume", "SESSION"],
     "codex": ["exec", "resume", "--json", "--yolo", "--skip-git-repo-check", "SESSION", "-"],
+    "claude": [*CLAUDE, "--resume", "SESSION"],
+    "qwen": [*QWEN, *ASKING, "--resume", "SESSION"],
 }
 
 

@@ -76,6 +76,8 @@ class Launch:
     login_files: Mapping[str, Path] = field(default_factory=dict)
     """Files of the operator's own login, by path inside the home: there for the turn, and not a moment longer."""
     version: str | None = None
+    program: tuple[str, ...] = ()
+    """What of `argv` is the program: it tells its version if it is asked by `--version`. Empty: it has none to tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,7 @@ class Readiness:
     login: Login = Login(LoginKind.NOT_NEEDED)
     reason: str | None = None
     fix: str | None = None
-    """The command that makes it ready."""
+    """The command that makes it ready, or does away with the warning."""
     warning: str | None = None
     """It is ready, and there is something to know about it."""
 

@@ -1,44 +1,54 @@
-"""What the engines that are CLIs share: found on PATH or configured, a process for each turn, a private home.
+"""What the engines that are CLIs share: a program that is found, a process for each turn, a private home.
 
 What differs has one file for each engine: the words of its command line, and the lines that come back.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shlex
 import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from turnkeeper.core.errors import Code, InvalidRequest, ModelUnknown
+from turnkeeper.core.errors import Code, EngineNotReady, InvalidRequest, ModelUnknown
 from turnkeeper.core.run import Failure, Handle
 from turnkeeper.core.skill import Skill
-from turnkeeper.core.turn import Ended, SessionOpened, TurnEvent, Usage
+from turnkeeper.core.turn import Ended, Model, SessionOpened, TurnEvent, Usage
 from turnkeeper.core.waiting import ProfileKind
-from turnkeeper.engines import meaning
+from turnkeeper.engines import meaning, programs
 from turnkeeper.engines.base import (
     LARGEST_NUMBER,
+    PASSED_ON,
     Dialect,
     EngineConfig,
     Headless,
     Heard,
     Launch,
+    Login,
+    LoginKind,
     Readiness,
     TurnPlan,
     private_env,
     read_object,
 )
 from turnkeeper.engines.lines import MAX_LINE, Line, plain
+from turnkeeper.engines.logins import Prompts
 from turnkeeper.engines.process import Exit
+from turnkeeper.engines.programs import Missing, Package, Program
 
 # What an engine calls its session becomes a word of a command line: it must not be taken for an option.
 _SESSION_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199}")
+_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
 
 MAX_ID = 200
 """Characters of an id that a dialect remembers: a longer one is met as if it were new."""
+MAX_MISUSE = 2000
+"""Bytes of a line that refuses an argument."""
 
 
 class CliEngine:
@@ -46,10 +56,20 @@ class CliEngine:
 
     name: str
     skills_dir: str
-    install: ClassVar[str]
-    """What to run, or to do, if it is not there."""
+    package: ClassVar[Package | None] = None
+    """Where it comes from."""
+    install: ClassVar[str] = ""
+    """What to run, or to do, if it is not there and has no package."""
     keys: ClassVar[tuple[str, ...]] = ()
-    """Variables of the service's environment that it is given: keys, and where they are valid."""
+    """Variables of the service's environment that it is given, each of them a login."""
+    addresses: ClassVar[tuple[str, ...]] = ()
+    """Variables that it is given as well, and that are no secrets: where a key is valid, which model it is for."""
+    login_files: ClassVar[tuple[str, ...]] = ()
+    """What a person who logs in leaves in the home; without the first, nobody has."""
+    login_command: ClassVar[str] = ""
+    """How a person logs in."""
+    settings_file: ClassVar[str] = ""
+    """Where it reads its settings, inside the home."""
     switches: ClassVar[Mapping[str, str]] = {}
     """Variables that keep it from updating itself, reporting home or asking for somebody."""
 
@@ -59,23 +79,36 @@ class CliEngine:
     models: tuple[str, ...] = ()
 
     def __init__(self, config: EngineConfig) -> None:
-        self._configured = bool(config.command)
-        program, *rest = config.command or (self.name,)
-        self._command = (_absolute(program), *rest)
+        self._config = config
+        self._login_home = config.login_home or Path.home()
+        self.default_model = config.model
+
+    def find(self) -> Program | Missing:
+        return programs.find(self.name, self.package, self._config, self.install)
 
     def readiness(self) -> Readiness:
-        program = self._command[0]
-        path = shutil.which(program)
-        if path is not None:
-            return Readiness(ready=True, path=path)
-        if not self._configured:
-            reason = f"there is no program {program!r} on the PATH of the service"
-            return Readiness(ready=False, reason=reason, fix=self.install)
-        setting = f"engines.{self.name}.command"
-        reason = f"{setting} names {program!r}, which {_why_not(program)}"
-        variable = f"TURNKEEPER_ENGINES__{self.name.upper()}__COMMAND"
-        fix = f"set {setting} (or {variable}) to a program that can be started"
-        return Readiness(ready=False, path=program, reason=reason, fix=fix)
+        program, login = self.find(), self.login()
+        if isinstance(program, Missing):
+            return Readiness(
+                ready=False, path=program.path, login=login, reason=program.reason, fix=program.fix
+            )
+        found = Readiness(ready=True, path=program.path, version=program.version, login=login)
+        if login.kind is LoginKind.NONE:
+            reason = f"nobody is logged in to {self.name}, and no key is set"
+            return replace(found, ready=False, reason=reason, fix=self._login_fix(program))
+        warning = self._untested(program.version)
+        return replace(found, warning=warning, fix=self._other_version(program) if warning else None)
+
+    def login(self) -> Login:
+        keys = [name for name in (*self.keys, *self._given) if self._is_key(name) and self.value(name)]
+        if keys:
+            return Login(LoginKind.KEY, keys[0])
+        path = self._login_home / self.login_files[0] if self.login_files else None
+        if path is not None and path.is_file():
+            return Login(LoginKind.FILE, str(path))
+        if self._config.env or self._config.config:
+            return Login(LoginKind.SETTINGS, f"engines.{self.name}")
+        return Login(LoginKind.NONE if self.keys or self.login_files else LoginKind.NOT_NEEDED)
 
     def require(self, skill: Skill, parameter: Mapping[str, Any]) -> None:
         """A CLI takes any skill."""
@@ -85,9 +118,22 @@ class CliEngine:
             raise ModelUnknown(f"{plan.model!r} is no model: {self.name} would take it for an option")
         if plan.session is not None and not _SESSION_ID.fullmatch(plan.session.session_id):
             raise InvalidRequest(f"{plan.session.session_id!r} cannot be the id of a session of {self.name}")
-        keys = {name: os.environ[name] for name in self.keys if name in os.environ}
-        env = private_env(plan.home, **self.switches, **self.places(plan.home), **keys)
-        return Launch(argv=(*self._command, *self.words(plan)), env=env, files=self.files())
+        program, login = self.find(), self.login()
+        if isinstance(program, Missing):
+            raise EngineNotReady(f"{self.name} is not ready: {program.reason}. To fix it: {program.fix}")
+        given = self.variables(self._variables())
+        env = private_env(plan.home, **self.switches, **program.env, **self.places(plan.home), **given)
+        return Launch(
+            argv=(*program.command, *self.words(plan)),
+            env=env,
+            files=self._files(login),
+            secrets=frozenset(name for name, value in env.items() if self._is_secret(name, value)),
+            login_files=self._login_files() if login.kind is LoginKind.FILE else {},
+            version=program.version,
+            program=program.command,
+        )
+
+    # What subclasses say
 
     def words(self, plan: TurnPlan) -> Sequence[str]:
         """The command line after the program. The prompt is no part of it: that goes in by stdin."""
@@ -101,8 +147,75 @@ class CliEngine:
         """Variables that point into the home."""
         return {}
 
-    def files(self) -> Mapping[str, bytes]:
+    def variables(self, given: Mapping[str, str]) -> Mapping[str, str]:
+        """Keys, addresses and the operator's own, by the names that it really reads."""
+        return given
+
+    def settings(self, login: Login) -> Mapping[str, Any]:
+        """What stands in its settings file, before the operator's own are laid over it."""
         return {}
+
+    def dump(self, settings: Mapping[str, Any]) -> bytes:
+        """In the form that it reads."""
+        return json.dumps(settings, indent=2).encode()
+
+    # What all have in common
+
+    @property
+    def _given(self) -> dict[str, str | None]:
+        """The operator's own variables; None: as the service has it."""
+        entries = (entry.partition("=") for entry in self._config.env)
+        return {name: value if equals else None for name, equals, value in entries}
+
+    def value(self, name: str) -> str | None:
+        """Of a variable that it is given, if that has one."""
+        return self._given.get(name) or os.environ.get(name) or None
+
+    def _variables(self) -> dict[str, str]:
+        found = {name: self.value(name) for name in (*self.keys, *self.addresses, *self._given)}
+        return {name: value for name, value in found.items() if value}
+
+    def _is_key(self, name: str) -> bool:
+        return name in self.keys or (name in self._given and bool(_SECRET_NAME.search(name)))
+
+    def _is_secret(self, name: str, value: str) -> bool:
+        """Of what is passed on to everybody, an address may have a password in it."""
+        return self._is_key(name) or (name in PASSED_ON and "://" in value and "@" in value)
+
+    def _login_files(self) -> dict[str, Path]:
+        paths = {name: self._login_home / name for name in self.login_files}
+        return {name: path for name, path in paths.items() if path.is_file()}
+
+    def _files(self, login: Login) -> dict[str, bytes]:
+        settings = _laid_over(self.settings(login), self._config.config)
+        return {self.settings_file: self.dump(settings)} if self.settings_file and settings else {}
+
+    def _login_fix(self, program: Program) -> str:
+        ways = [f"export {self.keys[0]}=... before the service starts"] if self.keys else []
+        if self.login_command:
+            name, *words = self.login_command.split()
+            ways += [shlex.join([*([name] if shutil.which(name) else program.command), *words])]
+        return ", or: ".join(ways) or f"set engines.{self.name}.env to a variable with a key"
+
+    def _untested(self, version: str | None) -> str | None:
+        if self.package is None or version == self.package.version:
+            return None
+        which = f"{self.name} {version}" if version else f"this {self.name}, which does not tell its version,"
+        return f"{which} was not tested with this Turnkeeper; {self.package.version} was"
+
+    def _other_version(self, program: Program) -> str:
+        if program.is_configured:
+            return f"set engines.{self.name}.command to another program, or leave it away"
+        return f"turnkeeper engines install {self.name}"
+
+
+def _laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(below)
+    for name, value in above.items():
+        inside = merged.get(name)
+        both = isinstance(inside, Mapping) and isinstance(value, Mapping)
+        merged[name] = _laid_over(inside, value) if both else value  # type: ignore[arg-type]
+    return merged
 
 
 def option(name: str, value: str | None) -> tuple[str, ...]:
@@ -113,45 +226,65 @@ def session_of(plan: TurnPlan) -> str | None:
     return plan.session.session_id if plan.session else None
 
 
-def _absolute(program: str) -> str:
-    """As the operator meant it: the engine itself is started in another folder, and the agent can write there."""
-    if "/" not in program:
-        return program
-    path = Path(program)
-    with suppress(RuntimeError):  # `~nobody/codex`: said by readiness
-        path = path.expanduser()
-    return str(path.absolute())
-
-
-def _why_not(program: str) -> str:
-    if "/" not in program:
-        return "is not on the PATH of the service"
-    return "is not executable" if Path(program).exists() else "does not exist"
-
-
 class CliDialect(Headless):
     """One turn of one process. Subclasses say what a line means; what the exit means is mostly the same."""
 
     lost: ClassVar[re.Pattern[str] | None] = None
     """The line of stderr by which the CLI says that it does not know the session."""
+    distrusts: ClassVar[re.Pattern[str] | None] = None
+    """The one by which it says that it does not trust the workspace."""
+    misused: ClassVar[re.Pattern[str]] = meaning.MISUSED
+    """The one by which it refuses an argument, before it shows at length which there are."""
+    exits: ClassVar[Mapping[int, Failure]] = {}
+    """What an exit code of its own says by itself."""
 
     def __init__(self, plan: TurnPlan) -> None:
         self._resumed = session_of(plan)
         self._session: str | None = None
         self._has_spoken = False
+        self._is_understood = False
+        """A line of stdout was: from there on it is the agent's turn, and not the start of the CLI."""
+        self._asks, self._asks_aside = Prompts(), Prompts()
+        self._asked: Failure | None = None
+        """For a login, on stderr."""
+        self._misuse: str | None = None
 
     def hear(self, line: Line) -> Heard | None:
-        self._has_spoken = self._has_spoken or bool(line.data.strip())
-        return super().hear(line)
+        is_blank = not line.data.strip()
+        self._has_spoken = self._has_spoken or not is_blank
+        heard = super().hear(line)
+        if heard is None and not self._is_understood:
+            asked = self._asks.hear(line)
+            return Heard([Ended(asked)]) if asked else None
+        self._is_understood = self._is_understood or not is_blank
+        return heard
+
+    def hear_stderr(self, line: Line) -> Heard | None:
+        """A question for a login ends the turn, unless stdout has closed it: which came first cannot be known."""
+        if self._misuse is None and len(line.data) <= MAX_MISUSE:
+            self._misuse = _line(self.misused, plain(line.data))
+        asked = self._asks_aside.hear(line)
+        if asked is None:
+            return None
+        self._asked = self._asked or asked
+        return Heard((), is_last=True)
 
     def finish(self, ended: Exit, stderr: str) -> Sequence[TurnEvent]:
+        if self._asked is not None:
+            return [Ended(self._asked)]
         if ended.code is None:
             return []  # whatever it said before, the signal is why it stopped
-        failure = self._lost_session(ended.code, stderr) or self.failure(ended.code, stderr)
+        failure = (
+            self._lost_session(ended.code, stderr)
+            or self._refused(ended.code, stderr)
+            or self.failure(ended.code, stderr)
+        )
         return [Ended(failure)] if failure else []
 
     def failure(self, code: int, stderr: str) -> Failure | None:
         """What an exit without a closing event means; None: there is no better word for it than the exit itself."""
+        if code in self.exits:
+            return meaning.explained(self.exits[code], stderr)
         return meaning.of_stderr(stderr) if code else None
 
     def opened(self, session_id: str) -> list[TurnEvent]:
@@ -169,14 +302,58 @@ class CliDialect(Headless):
         if code == 0:
             silence = f"the engine was asked to resume session {self._resumed} and said nothing at all"
             return None if self._has_spoken else Failure(Code.SESSION_LOST, silence)
-        line = next((line for line in stderr.splitlines() if self.lost and self.lost.search(line)), None)
-        return Failure(Code.SESSION_LOST, line.strip()) if line is not None else None
+        line = _line(self.lost, stderr)
+        return Failure(Code.SESSION_LOST, line) if line is not None else None
+
+    def _refused(self, code: int, stderr: str) -> Failure | None:
+        """It did not even begin. Once it has spoken, words like these are of a tool that it used."""
+        if code == 0 or self._is_understood:
+            return None
+        line = _line(self.distrusts, stderr)
+        if line is not None:
+            return Failure(Code.ENGINE_TRUST_REQUIRED, line, None, meaning.evidence(stderr, line))
+        if self._misuse is None:
+            return None
+        message = f"the engine does not take the arguments that it was started with: {self._misuse}"
+        return Failure(Code.ENGINE_ARGS_REJECTED, message, None, meaning.evidence(stderr, message))
+
+
+def _line(pattern: re.Pattern[str] | None, text: str) -> str | None:
+    lines = (line.strip() for line in text.splitlines())
+    return next((line for line in lines if pattern and pattern.search(line)), None)
+
+
+def named(model: object) -> list[TurnEvent]:
+    """The model, if that is a name."""
+    return [Model(model)] if isinstance(model, str) and 0 < len(model) <= MAX_ID else []
 
 
 def usage(**found: object) -> list[TurnEvent]:
-    """Of what was found, the counts. Input includes what was cached, and output the reasoning where it is told."""
+    """Of what was found, the counts, by the names of `COUNTERS`: each token in one of them."""
     counts = {name: n for name, n in found.items() if is_count(n)}
     return [Usage(counts)] if counts else []
+
+
+def inclusive_usage(
+    *,
+    input_tokens: object,
+    cached_tokens: object = None,
+    output_tokens: object,
+    reasoning_tokens: object = None,
+) -> list[TurnEvent]:
+    """Of an engine that counts what is cached as input too, and what is reasoning as output."""
+    return usage(
+        input_tokens=_less(input_tokens, cached_tokens),
+        cached_tokens=cached_tokens,
+        output_tokens=_less(output_tokens, reasoning_tokens),
+        reasoning_tokens=reasoning_tokens,
+    )
+
+
+def _less(whole: object, part: object) -> object:
+    if isinstance(whole, int) and isinstance(part, int) and is_count(whole) and is_count(part):
+        return max(0, whole - part)
+    return whole
 
 
 def is_count(value: object) -> bool:

@@ -8,36 +8,32 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import tomli_w
+
 from turnkeeper.core.errors import Code, Warn
 from turnkeeper.core.run import Failure
 from turnkeeper.core.turn import Ended, Reasoning, Remark, Text, ToolCall, TurnEvent
 from turnkeeper.engines import meaning
-from turnkeeper.engines.base import Dialect, TurnPlan
-from turnkeeper.engines.cli import CliDialect, CliEngine, is_count, option, usage
+from turnkeeper.engines.base import Dialect, Login, TurnPlan
+from turnkeeper.engines.cli import CliDialect, CliEngine, inclusive_usage, is_count, option
+from turnkeeper.engines.programs import Package
 
-CONFIG = b"""\
-check_for_update_on_startup = false
+SETTINGS: Mapping[str, Any] = {
+    "check_for_update_on_startup": False,
+    "analytics": {"enabled": False},
+    # A question of the agent's ends its turn; a tool that asks would find nobody.
+    "tools": {"experimental_request_user_input": {"enabled": False}},
+    "features": {
+        # With it each run looks for plugins on the network first.
+        "plugins": False,
+        # With it a refused connection is tried again for ever.
+        "unbounded_connection_retries": False,
+    },
+}
 
-[analytics]
-enabled = false
-
-[features]
-# Without it each run looks for plugins on the network first.
-plugins = false
-# Else a refused connection is tried again for ever.
-unbounded_connection_retries = false
-"""
-
-_RETRYING = "Reconnecting"
-_COUNTERS = (
-    "input_tokens",
-    "cached_input_tokens",
-    "cache_write_input_tokens",
-    "output_tokens",
-    "reasoning_output_tokens",
-)
-"""They have the names that we use."""
-
+OWN = "turnkeeper"
+_RETRYING = re.compile(r"Reconnecting\.{3} [^(]{0,100}\((.*)\)", re.DOTALL)
+"""How it tells that it tries again, and the cause."""
 # Kinds of items that are tools: where each keeps what went in, and what came out.
 _TOOLS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "command_execution": ("command", ("aggregated_output",)),
@@ -52,8 +48,16 @@ _TOOLS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 class CodexEngine(CliEngine):
     name = "codex"
     skills_dir = ".codex/skills"
-    install = "npm install -g @openai/codex@0.166.0"
-    keys = ("CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL")
+    package = Package(
+        name="@openai/codex",
+        version="0.166.0",
+        native=("@openai/codex-linux-{cpu}/vendor/{machine}-unknown-linux-musl/bin/codex",),
+    )
+    keys = ("CODEX_API_KEY", "OPENAI_API_KEY")
+    addresses = ("OPENAI_BASE_URL",)
+    login_files = (".codex/auth.json",)
+    login_command = "codex login"
+    settings_file = ".codex/config.toml"
 
     def words(self, plan: TurnPlan) -> Sequence[str]:
         flags = ("--json", "--yolo", "--skip-git-repo-check", *option("-m", plan.model))
@@ -64,22 +68,40 @@ class CodexEngine(CliEngine):
     def places(self, home: Path) -> Mapping[str, str]:
         return {"CODEX_HOME": str(home / ".codex")}
 
-    def files(self) -> Mapping[str, bytes]:
-        return {".codex/config.toml": CONFIG}
+    def variables(self, given: Mapping[str, str]) -> Mapping[str, str]:
+        """Of the two keys it reads one."""
+        key = given.get("CODEX_API_KEY") or given.get("OPENAI_API_KEY")
+        return {**given, "CODEX_API_KEY": key} if key else given
+
+    def settings(self, login: Login) -> Mapping[str, Any]:
+        address = self.value("OPENAI_BASE_URL")
+        return {**SETTINGS, **_provider(address)} if address else SETTINGS
+
+    def dump(self, settings: Mapping[str, Any]) -> bytes:
+        return tomli_w.dumps(settings).encode()
 
     def dialect(self, plan: TurnPlan) -> Dialect:
         return CodexDialect(plan)
 
 
+def _provider(address: str) -> Mapping[str, Any]:
+    """At another address than its maker's. It does not read that variable itself, and would try WebSockets first."""
+    own = {"name": OWN, "base_url": address, "wire_api": "responses", "requires_openai_auth": True}
+    return {"model_provider": OWN, "model_providers": {OWN: own}}
+
+
 class CodexDialect(CliDialect):
     # A session with another writer is there; it is only busy.
     lost = re.compile(r"no rollout found|thread/resume failed(?!.*active writer)")
+    distrusts = re.compile(r"Not inside a trusted directory")
 
     def __init__(self, plan: TurnPlan) -> None:
         super().__init__(plan)
         self._used = plan.used if plan.session else {}
         self._trouble = ""
         """The last error that was no retry; `turn.failed` usually says it again."""
+        self._cause = ""
+        """Of the last retry, until the model answers."""
 
     def events(self, said: dict[str, Any]) -> Sequence[TurnEvent] | None:
         match said:
@@ -91,8 +113,12 @@ class CodexDialect(CliDialect):
                 "type": "item.started" | "item.updated" | "item.completed" as moment,
                 "item": {"id": str(), "type": str()} as item,
             }:
+                if item["type"] != "error":
+                    self._cause = ""
                 return _item(item, is_over=moment == "item.completed")
-            case {"type": "error", "message": str(message)} if message.startswith(_RETRYING):
+            case {"type": "error", "message": str(message)} if message.startswith("Reconnecting"):
+                found = _RETRYING.fullmatch(message)
+                self._cause = found[1] if found else message
                 return [Remark(Warn.ENGINE_RETRYING, message)]
             case {"type": "error", "message": str(message)}:
                 self._trouble = message
@@ -105,14 +131,29 @@ class CodexDialect(CliDialect):
                 return None
 
     def failure(self, code: int, stderr: str) -> Failure | None:
-        return meaning.failure(self._trouble) if self._trouble else super().failure(code, stderr)
+        if self._trouble or (code and self._cause):
+            return self._why("")
+        return super().failure(code, stderr)
 
     def _usage(self, found: object) -> list[TurnEvent]:
         """It counts the whole session: what earlier turns used is taken off."""
         if not isinstance(found, dict):
             return []
-        counts = {name: found[name] for name in _COUNTERS if is_count(found.get(name))}
-        return usage(**{name: max(0, n - self._used.get(name, 0)) for name, n in counts.items()})
+        used = self._used
+        cached, reasoning = used.get("cached_tokens", 0), used.get("reasoning_tokens", 0)
+        before = {
+            "input_tokens": used.get("input_tokens", 0) + cached,
+            "cached_input_tokens": cached,
+            "output_tokens": used.get("output_tokens", 0) + reasoning,
+            "reasoning_output_tokens": reasoning,
+        }
+        now = {name: max(0, found[name] - n) for name, n in before.items() if is_count(found.get(name))}
+        return inclusive_usage(
+            input_tokens=now.get("input_tokens"),
+            cached_tokens=now.get("cached_input_tokens"),
+            output_tokens=now.get("output_tokens"),
+            reasoning_tokens=now.get("reasoning_output_tokens"),
+        )
 
     def _overcome(self) -> list[TurnEvent]:
         """The error was not the end after all."""
@@ -121,13 +162,19 @@ class CodexDialect(CliDialect):
         return [Remark(Warn.ENGINE_REMARK, meaning.failure(self._trouble).message)]
 
     def _failed(self, error: object) -> Failure:
-        """The last error may name the cause where the closing event only says that the stream broke off."""
         message = error.get("message") if isinstance(error, dict) else None
-        before = meaning.failure(self._trouble)
-        if not isinstance(message, str) or not message:
-            return before
-        failure = meaning.failure(message)
-        return replace(failure, code=before.code) if failure.code is Code.ENGINE_FAILED else failure
+        return self._why(message if isinstance(message, str) else "")
+
+    def _why(self, last: str) -> Failure:
+        """Where the last words only say that the stream broke off, those before them may name the cause."""
+        told = [meaning.failure(words) for words in (last, self._trouble, self._cause) if words.strip()]
+        if not told:
+            return meaning.failure("")
+        shown, *_ = told
+        known = next((found for found in told if found.code is not Code.ENGINE_FAILED), shown)
+        if known is shown:
+            return shown
+        return replace(known, message=shown.message, evidence=known.evidence or known.message)
 
 
 def _item(item: Mapping[str, Any], *, is_over: bool) -> Sequence[TurnEvent] | None:

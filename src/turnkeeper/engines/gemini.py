@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,27 +10,31 @@ from turnkeeper.core.errors import Code, Warn
 from turnkeeper.core.run import Failure
 from turnkeeper.core.turn import Echo, Ended, Remark, Text, TextDelta, ToolCall, TurnEvent
 from turnkeeper.engines import meaning
-from turnkeeper.engines.base import Dialect, Heard, TurnPlan
+from turnkeeper.engines.base import Dialect, Heard, Login, LoginKind, TurnPlan
 from turnkeeper.engines.cli import (
     MAX_ID,
     CliDialect,
     CliEngine,
     SpreadObject,
+    inclusive_usage,
     is_count,
+    named,
     option,
     session_of,
-    usage,
 )
 from turnkeeper.engines.lines import Line
+from turnkeeper.engines.programs import Package
 
-SETTINGS = {
-    # Without it a base URL alone makes the CLI choose another login, and exit.
-    "security": {"auth": {"selectedType": "gemini-api-key"}},
-    "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
+SETTINGS: Mapping[str, Any] = {
+    "general": {
+        "enableAutoUpdate": False,
+        "enableAutoUpdateNotification": False,
+        # A plan wants a person's approval, and without one approves itself.
+        "plan": {"enabled": False},
+    },
     "privacy": {"usageStatisticsEnabled": False},
     "telemetry": {"enabled": False},
 }
-
 SWITCHES = {
     "GEMINI_CLI_NO_RELAUNCH": "1",
     "GEMINI_CLI_TRUST_WORKSPACE": "true",
@@ -41,34 +44,54 @@ _STATUS = {"success": "completed", "error": "failed"}
 
 _EXITS = {
     41: Failure(Code.ENGINE_AUTH_REQUIRED, "gemini has no login that it could use (exit code 41)"),
-    55: Failure(Code.ENGINE_FAILED, "gemini does not trust the workspace (exit code 55)"),
-} | {
+    55: Failure(Code.ENGINE_TRUST_REQUIRED, "gemini does not trust the workspace (exit code 55)"),
+}
+_STATUS_EXITS = {
     status % 256: Failure(code, f"the provider answered with HTTP {status} (exit code {status % 256})")
     for status, code in meaning.BY_STATUS.items()
 }
-"""Its own exit codes, and those that are the HTTP status without its upper bits."""
+"""An HTTP status without its upper bits: what it says besides is told in better words, if there are any."""
+# Every limit is a quota to the provider. The CLI has read which: one of a day it calls so, for others it has this.
+_SUGGESTS = re.compile(r"\bSuggested retry after \d{1,3}(?:\.\d{1,12})?s\b")
 
 
 class GeminiEngine(CliEngine):
     name = "gemini"
     skills_dir = ".gemini/skills"
-    install = "npm install -g @google/gemini-cli@0.61.0"
-    keys = ("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL")
+    package = Package(name="@google/gemini-cli", version="0.61.0", script="bundle/gemini.js", least_node=20)
+    keys = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
+    addresses = (
+        "GOOGLE_GEMINI_BASE_URL",
+        "GOOGLE_VERTEX_BASE_URL",
+        "GOOGLE_CLOUD_PROJECT",
+        "GOOGLE_CLOUD_LOCATION",
+    )
+    login_files = (".gemini/oauth_creds.json", ".gemini/google_accounts.json")
+    login_command = "gemini"
+    settings_file = ".gemini/settings.json"
     switches = SWITCHES
 
     def words(self, plan: TurnPlan) -> Sequence[str]:
         model, session = option("-m", plan.model), option("--resume", session_of(plan))
         return ("--yolo", "-o", "stream-json", *model, *session)
 
-    def files(self) -> Mapping[str, bytes]:
-        return {".gemini/settings.json": json.dumps(SETTINGS, indent=2).encode()}
+    def settings(self, login: Login) -> Mapping[str, Any]:
+        return {"security": {"auth": {"selectedType": _login_type(login)}}, **SETTINGS}
 
     def dialect(self, plan: TurnPlan) -> Dialect:
         return GeminiDialect(plan)
 
 
+def _login_type(login: Login) -> str:
+    """Without it a base URL alone makes the CLI choose another login, and exit."""
+    if login.kind is LoginKind.FILE:
+        return "oauth-personal"
+    return "vertex-ai" if login.source == "GOOGLE_API_KEY" else "gemini-api-key"
+
+
 class GeminiDialect(CliDialect):
     lost = re.compile(r"Error resuming session|Invalid session identifier")
+    exits = _EXITS
 
     def __init__(self, plan: TurnPlan) -> None:
         super().__init__(plan)
@@ -98,12 +121,13 @@ class GeminiDialect(CliDialect):
         said = self._complaint.take(line)
         if said is not None and isinstance(said.get("error"), dict):
             self._complained = _failure(said["error"])
-        return None
+        return super().hear_stderr(line)
 
     def failure(self, code: int, stderr: str) -> Failure | None:
         if code and self._complained:
             return self._complained
-        return super().failure(code, stderr) or _EXITS.get(code)
+        told = super().failure(code, stderr)
+        return told or (meaning.explained(_STATUS_EXITS[code], stderr) if code in _STATUS_EXITS else None)
 
     def events(self, said: dict[str, Any]) -> Sequence[TurnEvent] | None:
         if "type" not in said:
@@ -115,7 +139,7 @@ class GeminiDialect(CliDialect):
     def _event(self, said: dict[str, Any]) -> Sequence[TurnEvent] | None:
         match said:
             case {"type": "init", "session_id": str(session)}:
-                return self.opened(session)
+                return [*self.opened(session), *named(said.get("model"))]
             case {"type": "message", "role": "user"}:
                 return [Echo()]
             case {"type": "message", "role": "assistant", "content": str(text), "delta": True}:
@@ -159,11 +183,12 @@ class GeminiDialect(CliDialect):
 def _failure(error: object, otherwise: str = "") -> Failure:
     found = error if isinstance(error, dict) else {}
     message, code, kind = found.get("message"), found.get("code"), found.get("type")
-    if isinstance(code, int) and code in _EXITS and meaning.as_status(code) is None:
+    if isinstance(code, int) and code in _EXITS:
         words = message if isinstance(message, str) and message else _EXITS[code].message
         return Failure(_EXITS[code].code, words)
     text = message if isinstance(message, str) and message else otherwise
-    return meaning.failure(text, status=code, kind=kind if isinstance(kind, str) else "")
+    kinds = [kind if isinstance(kind, str) else "", "RetryableQuotaError" if _SUGGESTS.search(text) else ""]
+    return meaning.failure(text, status=code, kind=" ".join(kinds))
 
 
 def _output(said: Mapping[str, Any]) -> Any:
@@ -176,11 +201,10 @@ def _output(said: Mapping[str, Any]) -> Any:
 def _usage(stats: object) -> list[TurnEvent]:
     if not isinstance(stats, dict):
         return []
-    return usage(
+    return inclusive_usage(
         input_tokens=stats.get("input_tokens"),
-        cached_input_tokens=stats.get("cached"),
+        cached_tokens=stats.get("cached"),
         output_tokens=stats.get("output_tokens"),
-        total_tokens=stats.get("total_tokens"),
     )
 
 
@@ -196,10 +220,9 @@ def _whole_usage(stats: object) -> list[TurnEvent]:
         values = [tokens[name] for tokens in found for name in names if is_count(tokens.get(name))]
         return sum(values) if values else None
 
-    return usage(
+    return inclusive_usage(
         input_tokens=total("prompt"),
-        cached_input_tokens=total("cached"),
+        cached_tokens=total("cached"),
         output_tokens=total("candidates", "thoughts"),
-        reasoning_output_tokens=total("thoughts"),
-        total_tokens=total("total"),
+        reasoning_tokens=total("thoughts"),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from turnkeeper.core.errors import Code
 from turnkeeper.core.run import Failure
 from turnkeeper.core.turn import Ended, TextDelta, TurnEvent
-from turnkeeper.engines.base import Dialect, Heard, TurnPlan, read_object
+from turnkeeper.engines.base import Dialect, Heard, Login, TurnPlan, read_object
 from turnkeeper.engines.cli import CliDialect, CliEngine, SpreadObject, option, session_of, usage
 from turnkeeper.engines.lines import Line, plain
 from turnkeeper.engines.process import Exit
@@ -34,14 +33,16 @@ class IflowEngine(CliEngine):
         "iFlow is no longer offered on npm: set engines.iflow.command "
         "(or TURNKEEPER_ENGINES__IFLOW__COMMAND) to one that is installed"
     )
-    keys = ("IFLOW_API_KEY", "IFLOW_BASE_URL", "IFLOW_MODEL_NAME", "IFLOW_SELECTED_AUTH_TYPE")
+    keys = ("IFLOW_API_KEY",)
+    addresses = ("IFLOW_BASE_URL", "IFLOW_MODEL_NAME", "IFLOW_SELECTED_AUTH_TYPE")
+    settings_file = ".iflow/settings.json"
 
     def words(self, plan: TurnPlan) -> Sequence[str]:
         model, session = option("-m", plan.model), option("--resume", session_of(plan))
         return ("--yolo", "--thinking", *model, *session)
 
-    def files(self) -> Mapping[str, bytes]:
-        return {".iflow/settings.json": json.dumps(SETTINGS, indent=2).encode()}
+    def settings(self, login: Login) -> Mapping[str, Any]:
+        return SETTINGS
 
     def dialect(self, plan: TurnPlan) -> Dialect:
         return IflowDialect(plan)
@@ -68,7 +69,7 @@ class IflowDialect(CliDialect):
             return Heard(())
         # A line's newline goes before it: blank lines at either end are no part of a message.
         opening = "\n" * (self._blank_lines + 1) if self._has_spoken else ""
-        self._has_spoken, self._blank_lines = True, 0
+        self._has_spoken, self._is_understood, self._blank_lines = True, True, 0
         return Heard([TextDelta(opening + text)])
 
     def hear_stderr(self, line: Line) -> Heard | None:
@@ -81,7 +82,7 @@ class IflowDialect(CliDialect):
             self._info.drop()
             return Heard(())
         if not self._in_block:
-            return None
+            return super().hear_stderr(line)
         info = self._info.take(line) if _OF_JSON.fullmatch(plain(line.data)) else None
         if info is None:
             return Heard(())
@@ -117,5 +118,4 @@ def _usage(tokens: Mapping[str, Any]) -> list[TurnEvent]:
     return usage(
         input_tokens=tokens.get("input"),
         output_tokens=tokens.get("output"),
-        total_tokens=tokens.get("total"),
     )

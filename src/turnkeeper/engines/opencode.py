@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from turnkeeper.core.errors import Code
 from turnkeeper.core.run import Failure
 from turnkeeper.core.turn import Echo, Ended, Reasoning, TextDelta, ToolCall, TurnEvent
 from turnkeeper.engines import meaning
-from turnkeeper.engines.base import Dialect, TurnPlan
+from turnkeeper.engines.base import Dialect, Heard, Login, LoginKind, TurnPlan
 from turnkeeper.engines.cli import MAX_ID, CliDialect, CliEngine, is_count, option, usage
+from turnkeeper.engines.lines import Line, plain
 from turnkeeper.engines.process import Exit
+from turnkeeper.engines.programs import Package
 
 TITLE = "turnkeeper"
 """With a title of ours no model is asked for one."""
@@ -36,12 +38,25 @@ _GOES_ON = ("tool-calls", "unknown")
 _MAY_END = ("stop", "unknown")
 """Reasons after which an exit with 0 is a good end, even where it might have gone on."""
 _STATUS = {"error": "failed"}
+# What its server could not do is told in its log alone, under a reference that the event has too.
+_LOGGED = re.compile(r'\bref=(err_\w{1,60}) error="((?:[^"\\]|\\.){1,2000})')
+MAX_LOGGED, MAX_LOGGED_LINE = 100, 8192
 
 
 class OpencodeEngine(CliEngine):
     name = "opencode"
     skills_dir = ".config/opencode/skills"
-    install = "npm install -g opencode-ai@1.18.33"
+    package = Package(
+        name="opencode-ai",
+        version="1.18.33",
+        native=(
+            "opencode-linux-{cpu}{baseline}{libc}/bin/opencode",
+            "opencode-linux-{cpu}-baseline{libc}/bin/opencode",
+        ),
+    )
+    login_files = (".local/share/opencode/auth.json",)
+    login_command = "opencode auth login"
+    settings_file = ".config/opencode/opencode.json"
     keys = (
         "ANTHROPIC_API_KEY",
         "DEEPSEEK_API_KEY",
@@ -60,8 +75,15 @@ class OpencodeEngine(CliEngine):
         which = ("--session", plan.session.session_id) if plan.session else ("--title", TITLE)
         return ("run", "--format", "json", "--auto", *option("-m", plan.model), *which)
 
-    def files(self) -> Mapping[str, bytes]:
-        return {".config/opencode/opencode.json": json.dumps(SETTINGS, indent=2).encode()}
+    def variables(self, given: Mapping[str, str]) -> Mapping[str, str]:
+        """Google's key has two names; it looks for a provider by one and for the key by the other."""
+        key = given.get("GOOGLE_GENERATIVE_AI_API_KEY") or given.get("GEMINI_API_KEY")
+        return {**given, "GOOGLE_GENERATIVE_AI_API_KEY": key} if key else given
+
+    def settings(self, login: Login) -> Mapping[str, Any]:
+        # Its maker's models need no key: without one of theirs, nothing may be sent there by surprise.
+        is_theirs = login.kind is LoginKind.FILE or self.value("OPENCODE_API_KEY")
+        return SETTINGS if is_theirs else {**SETTINGS, "disabled_providers": ["opencode"]}
 
     def dialect(self, plan: TurnPlan) -> Dialect:
         return OpencodeDialect(plan)
@@ -69,6 +91,8 @@ class OpencodeEngine(CliEngine):
 
 class OpencodeDialect(CliDialect):
     lost = re.compile(r"Session not found")
+    # It does not say which: an argument that it does not know only makes it print its help.
+    misused = re.compile(r"^opencode run \[message\.\.\]$")
 
     def __init__(self, plan: TurnPlan) -> None:
         super().__init__(plan)
@@ -80,6 +104,20 @@ class OpencodeDialect(CliDialect):
         self._has_called = False
         """A tool, in this step: then it goes on, whatever reason a provider gave for stopping."""
         self._reason = ""
+        self._logged: dict[str, str] = {}
+        """Errors of its server, by their references."""
+        self._unexplained: tuple[str, Failure] | None = None
+
+    def hear(self, line: Line) -> Heard | None:
+        heard = super().hear(line)
+        return heard if heard is None or self._unexplained is None else replace(heard, is_last=True)
+
+    def hear_stderr(self, line: Line) -> Heard | None:
+        start = line.data[:MAX_LOGGED_LINE]
+        found = _LOGGED.search(plain(start)) if b"ref=err_" in start else None
+        if found and len(self._logged) < MAX_LOGGED:
+            self._logged[found[1]] = found[2]
+        return super().hear_stderr(line)
 
     def events(self, said: dict[str, Any]) -> Sequence[TurnEvent] | None:
         events = self._event(said)
@@ -94,6 +132,9 @@ class OpencodeDialect(CliDialect):
                 return []
             case {"type": "step_start"}:
                 return self._begin_step(said.get("part"))
+            case {"type": "error", "error": {"data": {"ref": str(ref)}} as error}:
+                self._unexplained = ref, _failure(error)
+                return []
             case {"type": "error"}:
                 return [Ended(_failure(said.get("error")))]
             case {"type": "done", "reason": "idle"}:
@@ -141,6 +182,9 @@ class OpencodeDialect(CliDialect):
                 return None
 
     def finish(self, ended: Exit, stderr: str) -> Sequence[TurnEvent]:
+        if self._unexplained is not None:
+            ref, failure = self._unexplained
+            return [Ended(_server_failure(self._logged[ref]) if ref in self._logged else failure)]
         if ended.code == 0 and self._reason in _MAY_END:
             return [Ended()]
         return super().finish(ended, stderr)
@@ -152,19 +196,16 @@ class OpencodeDialect(CliDialect):
         return TextDelta(opening + text, message)
 
     def _spend(self, tokens: object) -> list[TurnEvent]:
-        """Each step counts for itself, and counts what is cached and what is reasoning apart."""
+        """Each step counts for itself. What is written to the cache was read anew."""
         if not isinstance(tokens, dict):
             return []
         cache = tokens.get("cache")
         cache = cache if isinstance(cache, dict) else {}
-        read, written, reasoning = cache.get("read"), cache.get("write"), tokens.get("reasoning")
         step = {
-            "input_tokens": _sum(tokens.get("input"), read, written),
-            "cached_input_tokens": _sum(read),
-            "cache_write_input_tokens": _sum(written),
-            "output_tokens": _sum(tokens.get("output"), reasoning),
-            "reasoning_output_tokens": _sum(reasoning),
-            "total_tokens": _sum(tokens.get("total")),
+            "input_tokens": _sum(tokens.get("input"), cache.get("write")),
+            "cached_tokens": _sum(cache.get("read")),
+            "output_tokens": _sum(tokens.get("output")),
+            "reasoning_tokens": _sum(tokens.get("reasoning")),
         }
         counted = {name: count for name, count in step.items() if count is not None}
         self._spent |= {name: self._spent.get(name, 0) + count for name, count in counted.items()}
@@ -196,4 +237,21 @@ def _failure(error: object) -> Failure:
     data = data if isinstance(data, dict) else {}
     told = (data.get("message"), found.get("message"), found.get("name"))
     message = next((words for words in told if isinstance(words, str) and words), "")
-    return meaning.failure(message, status=data.get("statusCode"), kind=str(found.get("name", "")))
+    body, headers = data.get("responseBody"), data.get("responseHeaders")
+    return meaning.failure(
+        message,
+        status=data.get("statusCode"),
+        kind=str(found.get("name", "")),
+        body=body if isinstance(body, str) else "",
+        retry_after=_pause(headers) if isinstance(headers, dict) else None,
+    )
+
+
+def _pause(headers: Mapping[str, Any]) -> object:
+    exact = headers.get("retry-after-ms")
+    return f"{exact}ms" if exact else headers.get("retry-after")
+
+
+def _server_failure(logged: str) -> Failure:
+    """Quoted in the log as it is in code."""
+    return meaning.failure(re.sub(r"\\(.)", r"\1", logged))

@@ -11,11 +11,13 @@ from importlib.metadata import EntryPoint, entry_points
 
 from turnkeeper.core.errors import SettingsInvalid, TurnkeeperError
 from turnkeeper.engines.base import Engine, EngineConfig
+from turnkeeper.engines.claude import ClaudeEngine
 from turnkeeper.engines.codex import CodexEngine
 from turnkeeper.engines.demo import DemoEngine
 from turnkeeper.engines.gemini import GeminiEngine
 from turnkeeper.engines.iflow import IflowEngine
 from turnkeeper.engines.opencode import OpencodeEngine
+from turnkeeper.engines.qwen import QwenEngine
 
 GROUP = "turnkeeper.engines"
 
@@ -23,9 +25,11 @@ Maker = Callable[[EngineConfig], Engine]
 
 BUILT_IN: tuple[type[Engine], ...] = (
     CodexEngine,
+    ClaudeEngine,
     GeminiEngine,
-    IflowEngine,
     OpencodeEngine,
+    QwenEngine,
+    IflowEngine,
     DemoEngine,
 )
 """In this order the first ready one is chosen for a job that names none."""

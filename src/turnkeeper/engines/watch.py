@@ -19,9 +19,9 @@ log = logging.getLogger(__name__)
 LOOKS = 4
 """How often a silent engine is looked at before its limit is reached."""
 BUSY = 0.05
-"""Of one processor, on average between two looks: less is what timers and polling cost."""
-LEAST_CPU_SEC = 0.05
-"""The kernel counts in hundredths of a second."""
+"""Of one processor, on average between two looks: CLIs that only wait for a model use up to half of that."""
+BRIEFLY_BUSY, BURST_SEC = 0.25, 0.5
+"""Between looks that are close together they may use more: a garbage collection takes its moment."""
 
 
 class Limit(enum.StrEnum):
@@ -130,4 +130,5 @@ class Watch:
 def has_worked(before: tuple[float, Pulse], after: tuple[float, Pulse]) -> bool:
     """A process that came or went counts: something was done, however short it was."""
     elapsed, used = after[0] - before[0], after[1].cpu_sec - before[1].cpu_sec
-    return after[1].members != before[1].members or used >= max(LEAST_CPU_SEC, BUSY * elapsed)
+    needed = max(BUSY * elapsed, min(BURST_SEC, BRIEFLY_BUSY * elapsed))
+    return after[1].members != before[1].members or used >= needed

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from turnkeeper.core import gate
 from turnkeeper.core.errors import Code
-from turnkeeper.core.run import Failure, Run
+from turnkeeper.core.run import Failure, Mode, Run
 from turnkeeper.core.turn import Transcript
 from turnkeeper.engines.process import Exit
 from turnkeeper.skills.output import Files, Finding, examine
@@ -48,21 +48,30 @@ class Judgement:
 def judge(run: Run, transcript: Transcript, how: HowEnded) -> Judgement:
     """Blocking: long messages and large schemas take their time."""
     finding = examine(transcript.messages, run.job.contract, run.job.mode, how.files)
-    evidence = gate.Evidence(
-        mode=run.job.mode,
-        terminal=transcript.terminal,
-        exit=how.kind,
+    evidence = replace(
+        seen(transcript, how, run.job.mode),
         marker=finding.claim.marker,
         output=finding.output,
         attempt_number=run.attempt_number,
         max_attempt=run.job.max_attempt,
+    )
+    verdict = told(_reachable(gate.judge(evidence), run, transcript), transcript)
+    return Judgement(_listed(verdict, finding), evidence, finding, how)
+
+
+def seen(transcript: Transcript, how: HowEnded, mode: Mode) -> gate.Evidence:
+    """All but what its output proves."""
+    return gate.Evidence(
+        mode=mode,
+        terminal=transcript.terminal,
+        exit=how.kind,
+        marker=False,
+        output=gate.Output.NONE,
         canceled=how.canceled,
         timeout=how.timeout,
         typed_failure=how.fault or transcript.typed_failure,
         said=_said(transcript, how),
     )
-    verdict = _explained(_reachable(gate.judge(evidence), run, transcript), finding, transcript)
-    return Judgement(verdict, evidence, finding, how)
 
 
 def _reachable(verdict: gate.Verdict, run: Run, transcript: Transcript) -> gate.Verdict:
@@ -74,14 +83,19 @@ def _reachable(verdict: gate.Verdict, run: Run, transcript: Transcript) -> gate.
     )
 
 
-def _explained(verdict: gate.Verdict, finding: Finding, transcript: Transcript) -> gate.Verdict:
-    """With the schema's errors, or the engine's own words, so that a person can act on it."""
-    if not isinstance(verdict, gate.Fail):
+def told(verdict: gate.Verdict, transcript: Transcript) -> gate.Verdict:
+    """With all that the engine itself told about its failure."""
+    failure = transcript.ended.failure if transcript.ended else None
+    is_same = isinstance(verdict, gate.Fail) and failure is not None and failure.code is verdict.failure.code
+    return gate.Fail(failure) if is_same and failure is not None else verdict
+
+
+def _listed(verdict: gate.Verdict, finding: Finding) -> gate.Verdict:
+    """With the schema's errors in its sentence, so that a person can act on it."""
+    if not isinstance(verdict, gate.Fail) or verdict.failure.code is not Code.OUTPUT_INVALID:
         return verdict
-    failure, told = verdict.failure, transcript.ended.failure if transcript.ended else None
-    if failure.code is Code.OUTPUT_INVALID:
-        return gate.Fail(replace(failure, message=f"{failure.message}: {'; '.join(finding.errors[:20])}"))
-    return gate.Fail(told) if told is not None and told.code is failure.code else verdict
+    message = f"{verdict.failure.message}: {'; '.join(finding.errors[:20])}"
+    return gate.Fail(replace(verdict.failure, message=message))
 
 
 def _said(transcript: Transcript, how: HowEnded) -> str:

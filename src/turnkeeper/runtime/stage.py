@@ -161,14 +161,7 @@ class Stage:
         with staging():
             launch = scene.engine.launch(scene.plan)
             scene.folder.write_home(launch.files)
-        secrets = frozenset(launch.env[name] for name in launch.secrets)
-        return Start(
-            command=Command(launch.argv, launch.env, scene.plan.workspace, secrets),
-            record=_record(launch, scene.plan),
-            login_files=launch.login_files,
-            home=scene.plan.home,
-            note=self.lent / f"{scene.folder.root.name}.json",
-        )
+        return start_of(launch, scene.plan, self.lent / f"{scene.folder.root.name}.json")
 
     def _words(self, run: Run, attempt: Attempt, answered: Interaction | None) -> str:
         if attempt.attempt_number == 1 or answered is None or answered.answer is None:
@@ -176,6 +169,18 @@ class Stage:
         else:
             words = prompt.reply(answered.answer.response)
         return prompt.cut_off(words) if attempt.next_turn is NextTurn.CONTINUE else words
+
+
+def start_of(launch: Launch, plan: TurnPlan, note: Path) -> Start:
+    return Start(
+        command=Command(
+            launch.argv, launch.env, plan.workspace, frozenset(launch.env[name] for name in launch.secrets)
+        ),
+        record=_record(launch, plan),
+        login_files=launch.login_files,
+        home=plan.home,
+        note=note,
+    )
 
 
 def _record(launch: Launch, plan: TurnPlan) -> dict[str, Any]:

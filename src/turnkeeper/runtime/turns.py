@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from turnkeeper.core.errors import Code, Warn
+from turnkeeper.core.fcmp import Event, RawRef
 from turnkeeper.core.gate import ExitKind
-from turnkeeper.core.run import Born, Failure, RunWarning, Timeouts
+from turnkeeper.core.run import Born, Failure, Handle, RunWarning, Timeouts
 from turnkeeper.core.turn import Remark, SessionOpened, Transcript
 from turnkeeper.engines import census, memory
 from turnkeeper.engines.base import Dialect
@@ -25,7 +26,6 @@ from turnkeeper.engines.spawn import Command
 from turnkeeper.engines.watch import Limit, Watch
 from turnkeeper.runtime.clock import Clock
 from turnkeeper.runtime.judging import HowEnded
-from turnkeeper.runtime.recorder import Recorder
 
 STDERR_LINES = 20
 STDERR_CHARS = 2000
@@ -123,8 +123,25 @@ class Session:
         self.process.close()
 
 
+class Notebook(Protocol):
+    """Where a turn writes down what it hears; it never waits for it."""
+
+    broken: asyncio.Future[Exception]
+
+    @property
+    def error(self) -> Exception | None: ...
+
+    def know(self, handle: Handle) -> None: ...
+
+    def ref(self, stream: str, line: Line) -> RawRef: ...
+
+    def add(self, events: Iterable[Event]) -> None: ...
+
+    def add_raw(self, stream: str, line: Line, now: datetime) -> bool: ...
+
+
 class Turn:
-    def __init__(self, session: Session, transcript: Transcript, recorder: Recorder, clock: Clock) -> None:
+    def __init__(self, session: Session, transcript: Transcript, recorder: Notebook, clock: Clock) -> None:
         self.transcript = transcript
         self.warnings: list[RunWarning] = []
         self._session = session

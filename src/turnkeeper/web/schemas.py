@@ -129,7 +129,9 @@ class ErrorOut(BaseModel):
 
 class FailureOut(ErrorOut):
     retry_after: float | None = Field(description="Seconds, if the engine's provider told.")
-    evidence: str | None = Field(description="What the engine said, word for word, if the message is not that.")
+    evidence: str | None = Field(
+        description="What the engine said, word for word, if the message is not that."
+    )
 
 
 class Problem(BaseModel):

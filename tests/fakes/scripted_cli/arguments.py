@@ -8,6 +8,10 @@ import os
 
 from .surroundings import Unexpected
 
+CLAUDE_WITHOUT = "AskUserQuestion,EnterPlanMode,ExitPlanMode,CronCreate,Monitor,ScheduleWakeup,Workflow"
+QWEN_WITHOUT = "ask_user_question,enter_plan_mode,exit_plan_mode,cron_create,loop_wakeup,monitor"
+"""Tools that wait for a person, and those by which a turn would go on by itself."""
+
 
 class Call:
     """What the command line asks for."""
@@ -59,6 +63,13 @@ def _codex(call: Call) -> None:
     call.word("-")
 
 
+def _claude(call: Call) -> None:
+    call.word("-p", "--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions")
+    call.word("--disallowedTools", CLAUDE_WITHOUT)
+    call.model = call.option("--model")
+    call.session = call.option("--resume")
+
+
 def _gemini(call: Call) -> None:
     call.word("--yolo", "-o", "stream-json")
     call.model = call.option("-m")
@@ -80,4 +91,19 @@ def _opencode(call: Call) -> None:
         call.value()
 
 
-READERS = {"codex": _codex, "gemini": _gemini, "iflow": _iflow, "opencode": _opencode}
+def _qwen(call: Call) -> None:
+    call.word("--yolo", "--output-format", "stream-json", "--exclude-tools", QWEN_WITHOUT)
+    if call.maybe("--append-system-prompt") and "can reply" not in call.value():
+        raise Unexpected("unexpected argument --append-system-prompt: it says nothing of a reply")
+    call.model = call.option("-m")
+    call.session = call.option("--resume")
+
+
+READERS = {
+    "codex": _codex,
+    "claude": _claude,
+    "gemini": _gemini,
+    "opencode": _opencode,
+    "qwen": _qwen,
+    "iflow": _iflow,
+}

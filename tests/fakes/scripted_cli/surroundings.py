@@ -15,10 +15,21 @@ import sys
 WRONG_USE = 64
 UNEXPECTED = "unexpected"
 
-PASSED_ON = {"PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR"}
+PROXIES = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"}
+PASSED_ON = {
+    *("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"),
+    *PROXIES,
+    *map(str.lower, PROXIES),
+}
 PRIVATE = {"HOME", "TERM", "NO_COLOR", "TURNKEEPER_RUN"}
 SWITCHES: dict[str, set[str]] = {
     "codex": {"CODEX_HOME"},
+    "claude": {
+        "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
+        "IS_SANDBOX",
+    },
     "gemini": {"GEMINI_CLI_NO_RELAUNCH", "GEMINI_CLI_TRUST_WORKSPACE"},
     "iflow": set(),
     "opencode": {
@@ -27,10 +38,28 @@ SWITCHES: dict[str, set[str]] = {
         "OPENCODE_DISABLE_LSP_DOWNLOAD",
         "OPENCODE_DISABLE_MODELS_FETCH",
     },
+    "qwen": {"QWEN_CODE_NO_RELAUNCH", "QWEN_CODE_SUPPRESS_YOLO_WARNING"},
 }
 KEYS = {
     "codex": {"CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"},
-    "gemini": {"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL"},
+    "claude": {
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_AUTH_TOKEN",
+        "ANTHROPIC_BASE_URL",
+        "ANTHROPIC_DEFAULT_HAIKU_MODEL",
+        "ANTHROPIC_DEFAULT_OPUS_MODEL",
+        "ANTHROPIC_DEFAULT_SONNET_MODEL",
+        "ANTHROPIC_MODEL",
+        "CLAUDE_CODE_OAUTH_TOKEN",
+    },
+    "gemini": {
+        "GEMINI_API_KEY",
+        "GOOGLE_API_KEY",
+        "GOOGLE_CLOUD_LOCATION",
+        "GOOGLE_CLOUD_PROJECT",
+        "GOOGLE_GEMINI_BASE_URL",
+        "GOOGLE_VERTEX_BASE_URL",
+    },
     "iflow": {"IFLOW_API_KEY", "IFLOW_BASE_URL", "IFLOW_MODEL_NAME", "IFLOW_SELECTED_AUTH_TYPE"},
     "opencode": {
         "ANTHROPIC_API_KEY",
@@ -44,8 +73,18 @@ KEYS = {
         "OPENROUTER_API_KEY",
         "XAI_API_KEY",
     },
+    "qwen": {"OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL"},
 }
 """What an operator may have set for this engine; another one's key is as unexpected as any secret."""
+LOGINS = {
+    "codex": "CODEX_API_KEY",
+    "claude": "ANTHROPIC_API_KEY",
+    "gemini": "GEMINI_API_KEY",
+    "opencode": "OPENCODE_API_KEY",
+    "qwen": "OPENAI_API_KEY",
+    "iflow": "IFLOW_API_KEY",
+}
+KEY = "a-key-for-tests-only"
 
 
 class Unexpected(Exception):
@@ -65,6 +104,8 @@ def check(dialect: str) -> str:
     strangers = sorted(os.environ.keys() - PASSED_ON - PRIVATE - SWITCHES[dialect] - KEYS[dialect])
     if strangers:
         raise Unexpected(f"unexpected environment variable {strangers[0]}")
+    if os.environ.get(LOGINS[dialect]) != KEY:
+        raise Unexpected(f"unexpected login: {LOGINS[dialect]} is not the key of {dialect}")
     return home
 
 

@@ -82,6 +82,9 @@ class Voice:
     def tool(self, command: str, output: str) -> None:
         self.calls += 1
 
+    def delegate(self, words: str) -> None:
+        """To a sub-agent that says these words; not shown by this CLI."""
+
     def mistake_tools(self) -> None:
         """From now on the provider calls a tool the end of the answer, as some do; this CLI does not tell."""
 
@@ -95,6 +98,9 @@ class Voice:
 
     def retry(self) -> None:
         """Trouble with the model that the CLI gets over by itself."""
+
+    def interrupted(self) -> None:
+        """What it still says when it is told to stop."""
 
     def fail(self, status: int) -> int:
         """The model answered with this HTTP status; returns the exit code."""

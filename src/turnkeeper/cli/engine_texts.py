@@ -1,0 +1,172 @@
+"""What `turnkeeper engines` says, as text: no engine is looked at here."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from turnkeeper.cli.terminal import counted, printable
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from turnkeeper.wiring import Diagnosis, Installed
+
+OURS = Path(__file__).parents[1]
+INSTALL = "turnkeeper engines install"
+COLUMNS = ("engine", "ready", "version", "login", "profiles", "path")
+COLOURS = {"ok": "green", "warn": "yellow", "fail": "red", "yes": "green", "no": "red"}
+
+Told = Mapping[str, Any]
+
+
+def fix(command: str | None, data_dir: Path | None) -> str | None:
+    """To be copied as it is: what was looked at here must be what is changed there."""
+    if command is None or data_dir is None or not command.startswith(INSTALL):
+        return command
+    return f"{command} --data-dir {shlex.quote(str(data_dir))}"
+
+
+# List
+
+
+def print_table(found: Iterable[Told], engine_folder: Path, *, for_a_person: bool) -> None:
+    rows = [_row(each, engine_folder) for each in found]
+    if not for_a_person:
+        typer.echo(_aligned([COLUMNS, *rows]))
+        return
+    from rich.console import Console
+
+    Console().print(_table(rows))
+
+
+def _row(told: Told, engine_folder: Path) -> tuple[str, ...]:
+    cells = (
+        told["name"],
+        "yes" if told["ready"] else "no",
+        told["version"] or "-",
+        _login(told["login"]),
+        ", ".join(told["profiles"]),
+        _place(told["path"], engine_folder / told["name"]),
+    )
+    return tuple(printable(cell) for cell in cells)
+
+
+def _place(path: str | None, managed: Path) -> str:
+    if path is None:
+        return "-"
+    if Path(path).is_relative_to(OURS):
+        return "built in"
+    return str(managed) if Path(path).is_relative_to(managed) else path  # below that, it is npm's to arrange
+
+
+def _login(login: Told) -> str:
+    match login:
+        case {"kind": "key" | "file", "source": str(source)}:
+            return _short(source)
+        case {"kind": "none"}:
+            return "-"
+        case {"kind": str(kind)}:
+            return kind.replace("_", " ")
+        case _:
+            return "-"
+
+
+def _short(path: str) -> str:
+    home = str(Path.home())
+    return f"~{path.removeprefix(home)}" if path.startswith(f"{home}/") else path
+
+
+def _aligned(rows: list[tuple[str, ...]]) -> str:
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _table(rows: list[tuple[str, ...]]) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    for column in COLUMNS:
+        table.add_column(column, overflow="fold", no_wrap=column not in ("profiles", "path"))
+    for row in rows:
+        table.add_row(*(Text(_short(cell), style=COLOURS.get(cell, "")) for cell in row))
+    return table
+
+
+def notes(found: Iterable[Told]) -> str:
+    """Why engines are not ready and what to do, and what is to be known of those that are."""
+    lines: list[str] = []
+    for told in found:
+        if not told["ready"]:
+            lines += ["", f"{told['name']} is not ready: {told['reason']}"]
+            lines += [f"  fix: {told['fix']}"] if told["fix"] else []
+        elif told["warning"]:
+            lines += ["", told["warning"]]
+    return "\n".join(printable(line) for line in lines)
+
+
+# Install
+
+
+def installed(done: Installed) -> str:
+    if done.was_there:
+        return printable(f"{done.name} {done.version} was installed already, in {done.path}")
+    cost = f"{done.size / 1e6:.0f} MB in {done.seconds:.0f} s"
+    return printable(f"{done.name} {done.version} is installed: {cost}, in {done.path}")
+
+
+# Doctor
+
+
+def diagnosis(found: Diagnosis, data_dir: Path | None) -> str:
+    word = typer.style("good", fg="green") if found.is_good else typer.style("not good", fg="red")
+    lines = [f"{printable(found.engine)}: {word}"]
+    for check in found.checks:
+        outcome = typer.style(f"{check.outcome.value:4}", fg=COLOURS[check.outcome.value])
+        lines.append(f"  {outcome}  {check.name:8} {printable(check.sentence)}")
+        if how := fix(check.fix, data_dir):
+            lines.append(f"{'':17}fix: {printable(how)}")
+    return "\n".join(lines)
+
+
+def diagnosis_json(found: Diagnosis, data_dir: Path | None) -> dict[str, Any]:
+    turn = found.turn
+    failure = turn.failure if turn else None
+    return {
+        "name": found.engine,
+        "good": found.is_good,
+        "checks": [
+            {
+                "name": each.name,
+                "outcome": each.outcome.value,
+                "message": each.sentence,
+                "fix": fix(each.fix, data_dir),
+            }
+            for each in found.checks
+        ],
+        "turn": turn
+        and {
+            "answer": turn.answer,
+            "model": turn.model,
+            "usage": dict(turn.usage),
+            "seconds": round(turn.seconds, 3),
+            "error": failure and {"code": failure.code.value, "message": failure.message},
+        },
+    }
+
+
+def conclusion(found: list[Diagnosis], *, with_turn: bool, example: str | None) -> str:
+    """`example`: how to install an engine, where there is none."""
+    good = sum(each.is_good for each in found)
+    lines = ["", f"{counted(len(found), 'engine')}: {good} good, {len(found) - good} not"]
+    if example is not None:
+        lines.append(f"No agent CLI is installed. For example: {example}")
+    elif not with_turn:
+        lines.append("No turn was played; --turn plays one.")
+    return "\n".join(lines)

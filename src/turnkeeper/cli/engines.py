@@ -1,0 +1,182 @@
+"""`turnkeeper engines`: which there are, how they are installed, and whether they work."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Coroutine
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from turnkeeper.cli import engine_texts as texts
+from turnkeeper.cli.terminal import FOUND, USAGE, AsJson, DataDir, Report, complain, run
+from turnkeeper.core.errors import TurnkeeperError
+from turnkeeper.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from turnkeeper.engines.base import Engine
+    from turnkeeper.wiring import Diagnosis, Installed
+
+app = typer.Typer(no_args_is_help=True, help="Look after the agent CLIs that play turns.")
+
+Name = Annotated[list[str], typer.Argument(metavar="NAME", help="Engines, such as codex.")]
+SomeNames = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="NAME", help="Engines, such as codex; else all that are installed."),
+]
+
+
+@app.command("list")
+def list_all(data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """Show which engines are ready, and what makes the others so."""
+    settings = _settings(data_dir)
+    found = [_told(engine, data_dir) for engine in _known(settings).values()]
+    if as_json:
+        _print_json({"engines": found})
+        return
+    texts.print_table(found, settings.engine_folder, for_a_person=sys.stdout.isatty())
+    if notes := texts.notes(found):
+        typer.echo(notes)
+
+
+@app.command()
+def install(names: Name, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """Install engines by npm, for example: turnkeeper engines install codex
+
+    Each in the version that Turnkeeper is tested with, into a folder of its own, which it then prefers to the PATH.
+    Ends with 0 if all are installed, 1 if not, 2 if there is no such engine.
+    """
+    settings = _settings(data_dir)
+    done: list[Installed] = []
+    failed: dict[str, TurnkeeperError] = {}
+    for name in _chosen(settings, names):
+        try:
+            done.append(_install(settings, name))
+        except TurnkeeperError as error:
+            failed[name] = error
+            complain(error.message)
+        else:
+            if not as_json:
+                _tell_installed(settings, done[-1], data_dir)
+    if as_json:
+        refusals = [
+            {"name": name, "code": error.code, "message": error.message} for name, error in failed.items()
+        ]
+        _print_json({"installed": [asdict(each) for each in done], "failed": refusals})
+    if failed:
+        raise typer.Exit(FOUND)
+
+
+@app.command()
+def doctor(
+    names: SomeNames = None,
+    turn: Annotated[
+        bool,
+        typer.Option("--turn", help="Play one short turn too: it asks the model, and may cost a little."),
+    ] = False,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Try engines as a run would, for example: turnkeeper engines doctor codex --turn
+
+    Ends with 0 if all of them are good, 1 if not, 2 if there is no such engine.
+    """
+    settings = _settings(data_dir)
+    known = _known(settings)
+    chosen = _chosen(settings, names) if names else [name for name in known if _is_installed(known[name])]
+    found: list[Diagnosis] = []
+    for name in chosen:
+        found.append(_examine(settings, name, turn))
+        if not as_json:
+            typer.echo(texts.diagnosis(found[-1], data_dir))
+    only_demo = not names and all(known[name].is_demo for name in chosen)
+    if as_json:
+        _print_json({"engines": [texts.diagnosis_json(each, data_dir) for each in found]})
+    else:
+        example = texts.fix(f"{texts.INSTALL} codex", data_dir) if only_demo else None
+        typer.echo(texts.conclusion(found, with_turn=turn, example=example))
+    if only_demo or not all(each.is_good for each in found):
+        raise typer.Exit(FOUND)
+
+
+def _settings(data_dir: Path | None) -> Settings:
+    try:
+        return load_settings(data_dir=data_dir)
+    except TurnkeeperError as error:
+        complain(error.message)
+        raise typer.Exit(USAGE) from None
+
+
+def _known(settings: Settings) -> dict[str, Engine]:
+    from turnkeeper import wiring
+
+    try:
+        return wiring.known_engines(settings)
+    except TurnkeeperError as error:
+        complain(error.message)
+        raise typer.Exit(USAGE) from None
+
+
+def _chosen(settings: Settings, names: list[str]) -> list[str]:
+    known = _known(settings)
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        complain(f"there is no engine {unknown[0]!r}; there are: {', '.join(known)}")
+        raise typer.Exit(USAGE)
+    return list(dict.fromkeys(names))
+
+
+def _install(settings: Settings, name: str) -> Installed:
+    from turnkeeper import wiring
+
+    return run(name, lambda report: wiring.install_engine(settings, name, report), plainly=True)
+
+
+def _tell_installed(settings: Settings, done: Installed, data_dir: Path | None) -> None:
+    typer.echo(texts.installed(done))
+    engine = _known(settings)[done.name]
+    if settings.engines.get(done.name) and settings.engines[done.name].command:
+        typer.echo(f"  it is not used as long as engines.{done.name}.command is set")
+    elif not engine.readiness().ready:
+        typer.echo(texts.notes([_told(engine, data_dir)]))
+
+
+def _examine(settings: Settings, name: str, with_turn: bool) -> Diagnosis:
+    from turnkeeper import wiring
+
+    def examine(report: Report) -> Coroutine[Any, Any, Diagnosis]:
+        return wiring.examine_engine(settings, name, report, with_turn=with_turn)
+
+    try:
+        return run(name, examine, plainly=False)
+    except OSError as error:  # there is no room, or no right, to make the folder that it is tried in
+        complain(f"{name} cannot be examined: {error}")
+        raise typer.Exit(FOUND) from None
+
+
+def _is_installed(engine: Engine) -> bool:
+    """Or meant to be: a command that leads nowhere is worth a word, a program that was never there is not."""
+    return engine.readiness().path is not None
+
+
+def _told(engine: Engine, data_dir: Path | None) -> dict[str, Any]:
+    """In the words of the API."""
+    ready = engine.readiness()
+    return {
+        "name": engine.name,
+        "ready": ready.ready,
+        "path": ready.path,
+        "version": ready.version,
+        "login": {"kind": ready.login.kind.value, "source": ready.login.source},
+        "reason": ready.reason,
+        "fix": texts.fix(ready.fix, data_dir),
+        "warning": ready.warning,
+        "profiles": [kind.value for kind in engine.profiles],
+    }
+
+
+def _print_json(value: dict[str, Any]) -> None:
+    typer.echo(json.dumps(value, indent=2, default=str))

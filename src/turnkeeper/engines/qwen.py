@@ -1,0 +1,88 @@
+"""Qwen Code, by `qwen --output-format stream-json`. Its lines are understood in `streamjson.py`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from turnkeeper.core.run import Mode
+from turnkeeper.core.turn import TurnEvent
+from turnkeeper.engines.base import Dialect, Login, TurnPlan
+from turnkeeper.engines.cli import CliEngine, inclusive_usage, is_count, option, session_of
+from turnkeeper.engines.programs import Package
+from turnkeeper.engines.streamjson import StreamJsonDialect
+
+SETTINGS: Mapping[str, Any] = {
+    # Its maker ended the other login, by an account: this version refuses it before it asks anybody.
+    "security": {"auth": {"selectedType": "openai"}},
+    "general": {"enableAutoUpdate": False},
+    "privacy": {"usageStatisticsEnabled": False},
+    "telemetry": {"enabled": False},
+    # Else a second model call after the answer, unseen and paid for, writes down what to remember.
+    "memory": {"enableManagedAutoMemory": False},
+}
+SWITCHES = {
+    "QWEN_CODE_NO_RELAUNCH": "1",
+    "QWEN_CODE_SUPPRESS_YOLO_WARNING": "1",
+}
+
+WAITING = ("ask_user_question", "enter_plan_mode", "exit_plan_mode")
+"""Tools that wait for a person: a question is asked in words here, and ends the turn."""
+LATER = ("cron_create", "loop_wakeup", "monitor")
+"""Tools by which a turn goes on by itself, some of them for ever."""
+
+MAY_ASK = (
+    "Unlike what is said above about questions: in this run a person reads your last message and can reply to it. "
+    "Where the skill or the work needs it, ask in plain text and end your turn; the reply is the next message."
+)
+"""Without a terminal the CLI tells its agent that nobody will ever answer, and never to ask."""
+
+
+class QwenEngine(CliEngine):
+    name = "qwen"
+    skills_dir = ".qwen/skills"
+    package = Package(name="@qwen-code/qwen-code", version="0.24.4", script="cli.js", least_node=22)
+    keys = ("OPENAI_API_KEY",)
+    addresses = ("OPENAI_BASE_URL", "OPENAI_MODEL")
+    settings_file = ".qwen/settings.json"
+    switches = SWITCHES
+
+    def words(self, plan: TurnPlan) -> Sequence[str]:
+        model, session = option("-m", plan.model), option("--resume", session_of(plan))
+        asking = option("--append-system-prompt", MAY_ASK if plan.mode is Mode.INTERACTIVE else None)
+        # A list that takes every word up to the next option: nothing else may follow it.
+        without = ("--exclude-tools", ",".join((*WAITING, *LATER)))
+        return ("--yolo", "--output-format", "stream-json", *without, *asking, *model, *session)
+
+    def settings(self, login: Login) -> Mapping[str, Any]:
+        return SETTINGS
+
+    def dialect(self, plan: TurnPlan) -> Dialect:
+        return QwenDialect(plan)
+
+
+class QwenDialect(StreamJsonDialect):
+    lost = re.compile(r"No saved session found with ID")
+
+    def __init__(self, plan: TurnPlan) -> None:
+        super().__init__(plan)
+        self._used = plan.used if plan.session else {}
+
+    def counted(self, result: Mapping[str, Any]) -> list[TurnEvent]:
+        """It counts the whole session: what earlier turns used is taken off."""
+        found = result.get("usage")
+        if not isinstance(found, dict):
+            return []
+        cached = self._used.get("cached_tokens", 0)
+        before = {
+            "input_tokens": self._used.get("input_tokens", 0) + cached,
+            "cache_read_input_tokens": cached,
+            "output_tokens": self._used.get("output_tokens", 0) + self._used.get("reasoning_tokens", 0),
+        }
+        now = {name: max(0, found[name] - n) for name, n in before.items() if is_count(found.get(name))}
+        return inclusive_usage(
+            input_tokens=now.get("input_tokens"),
+            cached_tokens=now.get("cache_read_input_tokens"),
+            output_tokens=now.get("output_tokens"),
+        )

@@ -1,0 +1,126 @@
+"""One turn without a run behind it: played as a run's are, and what comes of it is told and not kept."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from turnkeeper.core import gate
+from turnkeeper.core.errors import Code
+from turnkeeper.core.fcmp import Event, RawRef
+from turnkeeper.core.run import Failure, Handle, Mode, Timeouts
+from turnkeeper.core.turn import Transcript
+from turnkeeper.engines.base import Dialect
+from turnkeeper.engines.lines import Line, plain
+from turnkeeper.engines.process import Exit, Process
+from turnkeeper.engines.spawn import Command, SpawnFailed
+from turnkeeper.runtime import judging
+from turnkeeper.runtime.clock import utc_now
+from turnkeeper.runtime.judging import HowEnded
+from turnkeeper.runtime.turns import Interrupt, Session, Start, Turn
+from turnkeeper.skills.workspace import RunFolder
+
+PROMPT = "Reply with the single word ready."
+MAX_WORDS = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """What came of a turn."""
+
+    answer: str
+    model: str | None
+    usage: Mapping[str, int]
+    seconds: float
+    failure: Failure | None
+    problems: tuple[str, ...]
+    """What went wrong when the operator's login was taken back."""
+
+
+async def play(start: Start, dialect: Dialect, folder: RunFolder, timeouts: Timeouts) -> Played:
+    transcript, session = Transcript(1), Session(start, dialect, timeouts)
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    await asyncio.to_thread(session.borrow)
+    try:
+        failure = await _play(session, transcript, folder)
+    finally:
+        problems = await asyncio.to_thread(session.give_back)
+    return Played(
+        answer=transcript.messages[-1] if transcript.messages else "",
+        model=transcript.model,
+        usage=transcript.usage,
+        seconds=loop.time() - began,
+        failure=failure,
+        problems=tuple(problem.message for problem in problems),
+    )
+
+
+async def _play(session: Session, transcript: Transcript, folder: RunFolder) -> Failure | None:
+    try:
+        session.start(_mark(folder, 1), folder.raw(1, 1, "stdout"), folder.raw(1, 1, "stderr"))
+    except SpawnFailed as error:
+        return Failure(Code.ENGINE_NOT_READY, str(error))
+    try:
+        turn = Turn(session, transcript, _Unkept(), utc_now)
+        turn.begin(session.dialect.begin(PROMPT))
+        nobody: asyncio.Future[Interrupt] = asyncio.get_running_loop().create_future()
+        return _failure(transcript, await turn.play(nobody))
+    finally:
+        await session.leave()
+        session.close()
+
+
+def _failure(transcript: Transcript, how: HowEnded) -> Failure | None:
+    """Any answer will do: only how the turn ended is judged."""
+    seen = replace(judging.seen(transcript, how, Mode.AUTO), output=gate.Output.VALID)
+    verdict = judging.told(gate.judge(seen), transcript)
+    return verdict.failure if isinstance(verdict, gate.Fail) else None
+
+
+async def call(
+    command: Command, folder: RunFolder, *, limit_sec: float, step_sec: float
+) -> tuple[Exit | None, str]:
+    """A short command instead of a turn: how it ended, None if it did not, and its last complaint."""
+    complaints: list[str] = []
+
+    def hear(stream: str, line: Line) -> None:
+        if stream == "stderr" and line.data.strip():
+            complaints[:] = [plain(line.data).strip()[:MAX_WORDS]]
+
+    out, err = (folder.raw(0, 1, stream) for stream in ("stdout", "stderr"))
+    process = Process.spawn(command, mark=_mark(folder, 0), stdout=out, stderr=err, on_line=hear)
+    try:
+        process.close_stdin()
+        await asyncio.wait((process.exited,), timeout=limit_sec)
+        ended = process.exited.result() if process.exited.done() else None
+    finally:
+        await process.end(step_sec=step_sec)
+        process.close()
+    return ended, f": {complaints[0]}" if complaints else ""
+
+
+def _mark(folder: RunFolder, number: int) -> str:
+    return f"trial-{secrets.token_hex(8)}/{folder.root.name}/{number}.1"
+
+
+class _Unkept:
+    """A notebook of nobody's: the transcript has all that is wanted."""
+
+    error: Exception | None = None
+
+    def __init__(self) -> None:
+        self.broken: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
+
+    def know(self, handle: Handle) -> None: ...
+
+    def ref(self, stream: str, line: Line) -> RawRef:
+        return RawRef(1, stream, line.offset, line.length)
+
+    def add(self, events: Iterable[Event]) -> None: ...
+
+    def add_raw(self, stream: str, line: Line, now: datetime) -> bool:
+        return True
