@@ -9,6 +9,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
@@ -16,12 +17,19 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from turnkeeper.core.errors import MEANING, Code, Warn
+from turnkeeper.core.run import Handle, Mode
 from turnkeeper.core.statechart import TABLE, Trigger, diagram
+from turnkeeper.core.turn import COUNTERS
+from turnkeeper.core.waiting import ProfileKind
+from turnkeeper.engines import registry
+from turnkeeper.engines.base import Login, LoginKind, TurnPlan
+from turnkeeper.engines.cli import CliEngine
 from turnkeeper.settings import EngineSettings, Settings
 from turnkeeper.skills.findings import LINT, WARNS
 from turnkeeper.web.problems import status_of
 
 ROOT = Path(__file__).parents[1]
+TRANSCRIPTS = ROOT / "tests" / "transcripts"
 
 _PART = re.compile(
     r"(?P<open><!-- generated:(?P<name>[\w-]+) -->\n).*?(?P<close><!-- /generated:(?P=name) -->)", re.DOTALL
@@ -157,7 +165,97 @@ def lint_codes() -> str:
     )
 
 
+def engines() -> str:
+    """What the code declares, and what the recorded turns show."""
+    head = (
+        "engine",
+        "tested version",
+        "npm package",
+        "profiles",
+        "tools are told",
+        "model is told",
+        "tokens are told",
+    )
+    return _table(head, (_capabilities(engine) for engine in _clis()))
+
+
+def _capabilities(engine: CliEngine) -> tuple[str, ...]:
+    recorded = json.loads((TRANSCRIPTS / engine.name / "expected.json").read_text(encoding="utf-8")).values()
+    statuses = {tool["status"] for turn in recorded for tool in turn["tools"]}
+    counted = {name for turn in recorded for name in turn["usage"]}
+    package = engine.package
+    return (
+        f"`{engine.name}`",
+        package.version if package else "a fork of 0.5.19",
+        f"`{package.name}`" if package else "none any more",
+        ", ".join(f"`{kind}`" for kind in engine.profiles),
+        "from their beginning" if "in_progress" in statuses else "when they are over" if statuses else "no",
+        "yes" if any(turn["model"] for turn in recorded) else "no",
+        ", ".join(name.removesuffix("_tokens") for name in COUNTERS if name in counted),
+    )
+
+
+def logins() -> str:
+    head = ("engine", "keys: one is enough", "other variables", "file of a login", "made by")
+    return _table(
+        head,
+        (
+            (
+                f"`{engine.name}`",
+                _names(engine.keys),
+                _names(engine.addresses),
+                _names(engine.login_files[:1]),
+                _names([engine.login_command] if engine.login_command else []),
+            )
+            for engine in _clis()
+        ),
+    )
+
+
+def words() -> str:
+    """The command lines as the engines make them."""
+    start = TurnPlan(
+        profile=ProfileKind.RESUMABLE,
+        mode=Mode.AUTO,
+        workspace=Path("WORKSPACE"),
+        home=Path("HOME"),
+        skill_dir=Path("SKILL"),
+        model="MODEL",
+    )
+    resume = replace(start, session=Handle("SESSION", loadable=True))
+    lines = (" ".join((engine.name, *engine.words(plan))) for engine in _clis() for plan in (start, resume))
+    return "```text\n" + "\n".join(lines) + "\n```\n"
+
+
+def homes() -> str:
+    head = ("engine", "skills, in the run's home", "settings that we write there", "variables that we set")
+    return _table(
+        head,
+        (
+            (
+                f"`{engine.name}`",
+                f"`{engine.skills_dir}`",
+                f"`{engine.settings_file}`" if engine.settings(Login(LoginKind.KEY)) else "none",
+                _names([*engine.places(Path("~")), *engine.switches]),
+            )
+            for engine in _clis()
+        ),
+    )
+
+
+def _clis() -> list[CliEngine]:
+    return [engine for engine in registry.engines({}).values() if isinstance(engine, CliEngine)]
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names) or "none"
+
+
 PARTS: dict[str, Callable[[], str]] = {
+    "engines": engines,
+    "engine-logins": logins,
+    "engine-words": words,
+    "engine-homes": homes,
     "request-codes": request_codes,
     "start-codes": start_codes,
     "run-codes": run_codes,

@@ -17,24 +17,25 @@ from typing import Any
 
 from tests.core.examples import NOW, a_job, running
 from turnkeeper.core.contract import Contract
+from turnkeeper.core.errors import Code
 from turnkeeper.core.fcmp import Event, Type
 from turnkeeper.core.gate import ExitKind, Fail, Succeed, Wait
-from turnkeeper.core.run import Handle, Mode
+from turnkeeper.core.run import Failure, Handle, Mode
 from turnkeeper.core.turn import Transcript
 from turnkeeper.core.waiting import ProfileKind
 from turnkeeper.engines.base import Dialect, Heard, TurnPlan
 from turnkeeper.engines.lines import Line, LineAssembler, plain
 from turnkeeper.engines.process import Exit
 from turnkeeper.engines.registry import engines
-from turnkeeper.engines.watch import Limit
 from turnkeeper.runtime.judging import HowEnded, judge
-from turnkeeper.runtime.turns import STDERR_CHARS, STDERR_LINES, TIMEOUTS
+from turnkeeper.runtime.turns import STDERR_CHARS, STDERR_LINES
 
 TRANSCRIPTS = Path(__file__).parents[1] / "transcripts"
 ENGINES = {name: engine for name, engine in engines({}).items() if not engine.is_demo}
 NAMES = list(ENGINES)
 CONTRACT = Contract(name="any object", is_plain=False, output_schema={"type": "object"})
 
+OVERDUE = Failure(Code.TURN_TIMEOUT, "the turn took too long")
 _TOLD = {Type.TOOL_CALL: "tools", Type.REASONING: "reasoning", Type.MESSAGE_FINAL: "finals"}
 
 
@@ -130,8 +131,7 @@ def resumed(command: str) -> str | None:
 
 def _how(ended: str) -> HowEnded:
     if not ended.lstrip("-").isdigit():  # it never ended by itself
-        limit = TIMEOUTS[Limit.TURN]
-        return HowEnded(kind=ExitKind.ENDED_BY_US, exit=Exit(None, 9), timeout=limit)
+        return HowEnded(kind=ExitKind.ENDED_BY_US, exit=Exit(None, 9), timeout=OVERDUE)
     code = int(ended)
     if code < 0:
         return HowEnded(kind=ExitKind.FOREIGN_SIGNAL, exit=Exit(None, -code))
@@ -199,25 +199,34 @@ def snapshot(turn: Recording, played: Played) -> dict[str, Any]:
     assert [final["text"] for final in told.pop("finals")] == said.messages
     return {
         "session": said.handle.session_id if said.handle else None,
+        "model": said.model,
         "messages": said.messages,
         **told,
         "usage": said.usage,
         "warnings": [[warning.code, warning.message] for warning in said.warnings],
         "closed": said.terminal.value,
-        "failure": [failure.code.value, failure.message] if failure else None,
+        "failure": _failed(failure) if failure else None,
         "not_understood": played.raw,
         "verdict": {mode.value: judged(turn, played, mode) for mode in Mode},
     }
 
 
+def _failed(failure: Failure) -> list[Any]:
+    pause = [] if failure.retry_after is None else [failure.retry_after]
+    return [failure.code.value, failure.message, *pause]
+
+
 def essence(played: Played) -> dict[str, Any]:
-    """What no noise may change."""
+    """What no noise may change; the evidence of a failure has the noise in it."""
     said = played.transcript
+    failure = said.ended.failure if said.ended else None
     return {
         "session": said.handle,
+        "model": said.model,
         "messages": said.messages,
         "usage": said.usage,
-        "closed": said.ended,
+        "closed": said.terminal,
+        "failure": failure and replace(failure, evidence=None),
         "warnings": said.warnings,
     }
 

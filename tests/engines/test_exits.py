@@ -188,7 +188,10 @@ def recorded(
 
 
 NO_KEY = "When using Gemini API, you must specify the GEMINI_API_KEY environment variable."
+BY_HAND = "Manual authorization is required but the current session is non-interactive."
+NO_LOGIN = f"Error authenticating: FatalAuthenticationError: {BY_HAND}\n    at x (y.js:1)\n{BY_HAND}\n"
 NOT_STARTED = f"YOLO mode is enabled.\n{NO_KEY}\nUpdate your environment and try again!\n"
+CLOSED = "stream disconnected before completion: stream closed before response.completed"
 USED_UP = "You’ve hit your usage limit. Upgrade to Pro (https://x.example), or try again at 5:08 PM."
 NO_ROOM = "Codex ran out of room in the model's context window. Start a new thread or clear earlier history."
 TOO_LONG = (
@@ -201,6 +204,7 @@ GONE = '"ProviderModelNotFoundError: Model not found: openai/gpt-5.5. Did you me
 
 RECORDED = [
     recorded("codex", "no_login", codex(NO_BEARER, f"Reconnecting... 5/5 ({NO_BEARER})"), AUTH, NO_BEARER),
+    recorded("codex", "login_expired", codex(CLOSED, f"Reconnecting... 5/5 ({CLOSED})"), FAILED, CLOSED),
     recorded("codex", "http401", codex("unexpected status 401 Unauthorized: Incorrect API key"), AUTH, "key"),
     recorded(
         "codex", "http403", codex("unexpected status 403 Forbidden: <html></html>"), FAILED, "Forbidden"
@@ -234,6 +238,7 @@ RECORDED = [
         "claude", "overloaded", claude("API Error: 529 Overloaded.", "server_error", 529), FAILED, "529"
     ),
     recorded("claude", "refused", claude("API Error: Connection refused", "server_error"), FAILED, "refused"),
+    recorded("gemini", "no_login_oauth", [], AUTH, BY_HAND, stderr=NO_LOGIN, ended=41),
     recorded("gemini", "no_login", [], AUTH, NO_KEY, stderr=NOT_STARTED, ended=41),
     recorded("gemini", "bad_key", gemini(GOOGLE_KEY), AUTH, "API key not valid. Please pass", ended=144),
     recorded("gemini", "http429", gemini(GOOGLE_429), RATE, "retry in 34", pause=34.074824224, ended=173),
@@ -545,6 +550,8 @@ ASKING = {
     ],
     "codex code": ["2. Enter this one-time code (expires in 15 minutes)", "   ABCD-1234"],
     "claude": ["Browser didn't open? Visit:", "https://claude.ai/oauth/authorize?code=true&client_id=1"],
+    "claude login": ["Opening browser to sign in…"],
+    "claude link": ["If the browser didn't open, visit: https://claude.com/cai/oauth/authorize?code=true"],
     "claude code": ["Paste code here if prompted > "],
     "opencode": ["●  Go to: https://github.com/login/device"],
     "opencode code": ["Paste the authorization code here: "],

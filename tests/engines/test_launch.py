@@ -44,7 +44,7 @@ WAITING = {
 }
 CLAUDE = (
     "-p --output-format stream-json --verbose --dangerously-skip-permissions"
-    f" --disallowedTools {WAITING['claude']}"
+    f" --setting-sources user --disallowedTools {WAITING['claude']}"
 )
 QWEN = f"--yolo --output-format stream-json --exclude-tools {WAITING['qwen']}{{asking}}"
 STARTS = {
@@ -187,14 +187,27 @@ SWITCHES: dict[str, dict[str, str]] = {
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "IS_SANDBOX": "1",
     },
-    "gemini": {"GEMINI_CLI_NO_RELAUNCH": "1", "GEMINI_CLI_TRUST_WORKSPACE": "true"},
+    "gemini": {
+        "GEMINI_CLI_NO_RELAUNCH": "1",
+        "GEMINI_CLI_TRUST_WORKSPACE": "true",
+        "GOOGLE_GEMINI_BASE_URL": "",
+        "NO_BROWSER": "true",
+    },
     "opencode": {
         "OPENCODE_DISABLE_AUTOUPDATE": "1",
         "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
         "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
         "OPENCODE_DISABLE_MODELS_FETCH": "1",
+        "OPENCODE_DISABLE_PROJECT_CONFIG": "1",
+        "OPENCODE_LOG_LEVEL": "ERROR",
+        "OPENCODE_PRINT_LOGS": "1",
     },
-    "qwen": {"QWEN_CODE_NO_RELAUNCH": "1", "QWEN_CODE_SUPPRESS_YOLO_WARNING": "1"},
+    "qwen": {
+        "OPENAI_BASE_URL": "https://api.openai.com/v1",
+        "QWEN_CODE_NO_RELAUNCH": "1",
+        "QWEN_CODE_SUPPRESS_YOLO_WARNING": "1",
+        "QWEN_CODE_SYSTEM_SETTINGS_PATH": f"{HOME}/.qwen/settings.json",
+    },
     "iflow": {},
 }
 KEYS = {
@@ -267,10 +280,11 @@ def test_environment(engine: str, made: Any, monkeypatch: pytest.MonkeyPatch) ->
     alone(
         monkeypatch, TURNKEEPER_TOKEN=SECRET, AWS_SECRET_ACCESS_KEY=SECRET, XDG_CONFIG_HOME="/etc", LANG="C"
     )
-    private = {"PATH": "/usr/bin:/bin", "LANG": "C", "HOME": HOME, "TERM": "dumb", "NO_COLOR": "1"}
+    private = {"PATH": "/usr/bin:/bin", "LANG": "C", "HOME": HOME, "TMPDIR": f"{HOME}/.scratch"}
+    private |= {"TERM": "dumb", "NO_COLOR": "1"}
     launch: Launch = made(engine).launch(a_plan())
     assert launch.env == private | SWITCHES[engine]
-    assert launch.secrets == frozenset()
+    assert launch.secrets == {}
 
 
 @each_cli
@@ -283,7 +297,7 @@ def test_an_engine_gets_its_own_keys_and_only_by_the_environment(
     launch: Launch = made(engine).launch(a_plan("SES-1"))
     assert {name for name, value in launch.env.items() if value == SECRET} == KEYS[engine]
     assert {name for name, value in launch.env.items() if value == PLACE} == ADDRESSES[engine]
-    assert launch.secrets == KEYS[engine]
+    assert set(launch.secrets) == KEYS[engine]
     assert SECRET not in " ".join(launch.argv)
     assert all(SECRET.encode() not in data for data in launch.files.values())
     assert not (KEYS[engine] | ADDRESSES[engine]) & set(PASSED_ON)
@@ -299,15 +313,44 @@ def test_variables_of_the_operator_are_passed_on(
     assert launch.env["CORP_REGION"] == "north"
     assert (launch.env["MY_TOKEN"], launch.env["ANOTHER"]) == (SECRET, "a=b")
     assert "NOT_THERE" not in launch.env
-    assert launch.secrets == {"MY_TOKEN"}
+    assert launch.secrets == {"MY_TOKEN": "MY_TOKEN"}
 
 
 def test_keys_by_the_names_that_are_read(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     alone(monkeypatch, OPENAI_API_KEY=SECRET, GEMINI_API_KEY=SECRET)
-    assert made("codex").launch(a_plan()).env["CODEX_API_KEY"] == SECRET
-    assert made("opencode").launch(a_plan()).env["GOOGLE_GENERATIVE_AI_API_KEY"] == SECRET
+    for engine, name, source in (
+        ("codex", "CODEX_API_KEY", "OPENAI_API_KEY"),
+        ("opencode", "GOOGLE_GENERATIVE_AI_API_KEY", "GEMINI_API_KEY"),
+    ):
+        launch: Launch = made(engine).launch(a_plan())
+        assert launch.env[name] == SECRET
+        assert {name, source} <= set(launch.secrets)
+        assert launch.secrets[source] == source
     monkeypatch.setenv("CODEX_API_KEY", "mine")
     assert made("codex").launch(a_plan()).env["CODEX_API_KEY"] == "mine"
+
+
+def test_what_renews_a_login_is_left_on_for_one(
+    made: Any, logins: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone(monkeypatch)
+    logged_in("opencode", logins)
+    assert "OPENCODE_DISABLE_DEFAULT_PLUGINS" not in made("opencode").launch(a_plan()).env
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    assert made("opencode").launch(a_plan()).env["OPENCODE_DISABLE_DEFAULT_PLUGINS"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("engine", "address"), [("gemini", "GOOGLE_GEMINI_BASE_URL"), ("qwen", "OPENAI_BASE_URL")]
+)
+def test_an_address_of_the_operator_goes_before_ours(
+    engine: str, address: str, made: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ours is there because a file in the workspace could name one otherwise, and be sent the key."""
+    alone(monkeypatch)
+    assert address in made(engine).launch(a_plan()).env
+    monkeypatch.setenv(address, PLACE)
+    assert made(engine).launch(a_plan()).env[address] == PLACE
 
 
 def written(launch: Launch) -> dict[str, Any]:
@@ -339,6 +382,8 @@ QWEN_CODE: dict[str, Any] = {
     "privacy": {"usageStatisticsEnabled": False},
     "telemetry": {"enabled": False},
     "memory": {"enableManagedAutoMemory": False},
+    "model": {"generationConfig": {"maxRetries": 0}},
+    "modelProviders": {"openai": []},
 }
 
 
@@ -495,7 +540,9 @@ def test_an_engine_without_a_login_says_how_to_log_in(
     refused = cli.readiness()
     assert (refused.ready, refused.login.kind) == (False, LoginKind.NONE)
     assert refused.reason == f"nobody is logged in to {engine}, and no key is set"
-    ways = [f"export {cli.keys[0]}=... before the service starts", cli.login_command]
+    # By the very program that was found: its name may mean nothing to the person's shell.
+    login = cli.login_command.replace(cli.login_command.partition(" ")[0], str(refused.path), 1)
+    ways = [f"export {cli.keys[0]}=... before the service starts", login if cli.login_command else ""]
     assert refused.fix == ", or: ".join(way for way in ways if way)
     # The operator's own variables or settings may be a login that only the engine knows.
     for own in ({"env": ("CORP_REGION=north",)}, {"config": {"apiKeyHelper": "/opt/key"}}):

@@ -71,7 +71,7 @@ def test_an_engine_comes_as_a_package() -> None:
     assert list(found)[-1] == "parrot"
     launch = found["parrot"].launch(a_plan("perch-1", model="grey"))
     assert launch.argv == (sys.executable, "-S", "--json", "--model", "grey", "--again", "perch-1")
-    assert (launch.env["PARROT_API_KEY"], launch.secrets) == ("seed", {"PARROT_API_KEY"})
+    assert (launch.env["PARROT_API_KEY"], launch.secrets) == ("seed", {"PARROT_API_KEY": "PARROT_API_KEY"})
     missing = engines({"parrot": EngineConfig(command=("/opt/parrot",))})["parrot"].readiness()
     assert missing.reason == "engines.parrot.command names '/opt/parrot', which does not exist"
 

@@ -34,7 +34,7 @@ each_engine = pytest.mark.parametrize("engine", ENGINES)
 FLAGS = {
     "claude": [
         *("-p", "--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions"),
-        *("--disallowedTools", CLAUDE_WITHOUT),
+        *("--setting-sources", "user", "--disallowedTools", CLAUDE_WITHOUT),
     ],
     "gemini": ["--yolo", "-o", "stream-json"],
     "qwen": ["--yolo", "--output-format", "stream-json", "--exclude-tools", QWEN_WITHOUT],

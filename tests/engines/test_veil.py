@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engines.processes import engine, python
-from turnkeeper.engines.veil import Veil
+from turnkeeper.core.turn import Ended, Reasoning, TextDelta
+from turnkeeper.engines.veil import Pieces, Veil
 
 KEY = "sk-aaab-aaac"
 OTHER = 'quo"ted\\key'
@@ -47,6 +48,31 @@ def test_what_could_be_anything_is_left_alone() -> None:
 
 def test_of_two_that_begin_alike_the_longer_is_hidden_whole() -> None:
     assert hidden(b"secret-one-two", secrets=("secret-one", "secret-one-two")) == b"*" * 14
+
+
+def test_a_message_that_is_told_in_pieces() -> None:
+    """Each piece stands in a line of its own, so no line has the whole key."""
+    pieces = Pieces([KEY])
+    told = [
+        *(
+            TextDelta("the key: " + KEY[:3], "1"),
+            TextDelta(KEY[3:7], "1"),
+            TextDelta(KEY[7:] + " is it", "1"),
+        ),
+        *(Reasoning("hm"), TextDelta(f"and {KEY[:4]}", "1"), TextDelta("s is none", "1")),
+        *(TextDelta(KEY[:5], "1"), TextDelta(KEY[5:], "2"), TextDelta("é" + KEY, "2"), Ended()),
+    ]
+    shown = [each for event in told for each in pieces.hide([event])]
+    assert "".join(each.text for each in shown if isinstance(each, TextDelta)) == (
+        f"the key: {'*' * len(KEY)} is itand {KEY[:4]}s is none{KEY}é{'*' * len(KEY)}"
+    )
+    assert [each for each in shown if not isinstance(each, TextDelta)] == [Reasoning("hm"), Ended()]
+    before_the_end = shown[shown.index(Reasoning("hm")) - 1]
+    assert isinstance(before_the_end, TextDelta)
+    assert TextDelta(KEY[:5], "1") in shown  # of another message than what follows
+    assert pieces.close() == []
+    assert pieces.hide([TextDelta(KEY[:5], "3")]) == []
+    assert pieces.close() == [TextDelta(KEY[:5], "3")]
 
 
 async def test_an_engine_that_prints_its_key(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ async def test_an_attempt_can_be_played_by_hand(tmp_path: Path) -> None:
     )
     cli = Cli(tmp_path, f"{seen}\n{DONE_CODE}")
     async with opened(
-        tmp_path / "data", **cli.settings(env=[f"CODEX_API_KEY={KEY}"], model="gpt-x")
+        tmp_path / "data", **cli.settings(env=[f"OPENAI_API_KEY={KEY}"], model="gpt-x")
     ) as place:
         run_id = await place.client.create("answer", engine="codex", input={"task": "count"})
         run = await place.client.ended(run_id)
@@ -103,11 +103,13 @@ async def test_an_attempt_can_be_played_by_hand(tmp_path: Path) -> None:
     assert attempt["usage"] == run["usage"] == counted
     assert attempt["verdict"]["verdict"] == "succeeded"
 
+    assert launch["secrets"] == {"CODEX_API_KEY": "OPENAI_API_KEY", "OPENAI_API_KEY": "OPENAI_API_KEY"}
+
     words = tmp_path / "data" / "runs" / run_id / "raw" / "1.1.stdin"
     command = by_hand(launch, words)
     assert KEY not in command
     again = subprocess.run(
-        ["sh", "-c", command], env=os.environ | {"CODEX_API_KEY": KEY}, capture_output=True, check=True
+        ["sh", "-c", command], env=os.environ | {"OPENAI_API_KEY": KEY}, capture_output=True, check=True
     )
     assert again.stdout == (words.with_name("1.1.stdout")).read_bytes()
     assert words.read_text() in [

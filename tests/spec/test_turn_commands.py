@@ -82,7 +82,7 @@ async def test_codex_interactive_approves_everything(clis: Place) -> None:
 
 CLAUDE = [
     *("-p", "--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions"),
-    *("--disallowedTools", CLAUDE_WITHOUT),
+    *("--setting-sources", "user", "--disallowedTools", CLAUDE_WITHOUT),
 ]
 QWEN = ["--yolo", "--output-format", "stream-json", "--exclude-tools", QWEN_WITHOUT]
 ASKING = ["--append-system-prompt", MAY_ASK]

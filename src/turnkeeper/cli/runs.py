@@ -167,13 +167,14 @@ def by_hand(launch: Mapping[str, Any], words: Path) -> str:
     home = Path(launch["env"]["HOME"])
     lines = [shlex.join(["cp", path, str(home / name)]) for name, path in launch["login_files"].items()]
     lines += [f"cd {shlex.quote(launch['cwd'])} && env -i \\"]
-    lines += [f"  {_variable(name, value)} \\" for name, value in launch["env"].items()]
+    lines += [f"  {_variable(launch, name)} \\" for name in launch["env"]]
     lines += [f"  {shlex.join(launch['argv'])} \\", f"  < {shlex.quote(str(words))}"]
     return "\n".join(lines)
 
 
-def _variable(name: str, value: str | None) -> str:
-    return f'{name}="${name}"' if value is None else f"{name}={shlex.quote(value)}"
+def _variable(launch: Mapping[str, Any], name: str) -> str:
+    value = launch["env"][name]
+    return f'{name}="${launch["secrets"][name]}"' if value is None else f"{name}={shlex.quote(value)}"
 
 
 def _verdict(verdict: Mapping[str, Any] | None) -> str:

@@ -24,7 +24,7 @@ from turnkeeper.engines.lines import Line, plain
 from turnkeeper.engines.process import Exit
 
 PASSED_ON = (
-    *("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"),
+    *("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ"),
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"),
     *(
         "HTTP_PROXY",
@@ -71,8 +71,8 @@ class Launch:
     env: Mapping[str, str]
     files: Mapping[str, bytes] = field(default_factory=dict)
     """Config files, by path inside the run's private home."""
-    secrets: frozenset[str] = frozenset()
-    """Names of the variables whose values nobody may see."""
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    """The variables whose values nobody may see, and those that each was taken from."""
     login_files: Mapping[str, Path] = field(default_factory=dict)
     """Files of the operator's own login, by path inside the home: there for the turn, and not a moment longer."""
     version: str | None = None
@@ -255,7 +255,13 @@ def _whole_characters(value: Any) -> Any:
     return value if is_plain else str(value)
 
 
+def scratch(home: Path) -> Path:
+    """For what a process leaves about. Emptied when it is gone: some leave megabytes each time."""
+    return home / ".scratch"
+
+
 def private_env(home: Path, **more: str) -> dict[str, str]:
     """With a home of its own, and nobody there to be asked."""
     passed = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-    return passed | {"HOME": str(home), "TERM": "dumb", "NO_COLOR": "1"} | more
+    own = {"HOME": str(home), "TMPDIR": str(scratch(home)), "TERM": "dumb", "NO_COLOR": "1"}
+    return passed | own | more

@@ -66,6 +66,8 @@ class ClaudeEngine(CliEngine):
         without = ("--disallowedTools", ",".join((*WAITING, *LATER)))
         return (
             *("-p", "--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions"),
+            # Else settings in the workspace could name another address for the key.
+            *("--setting-sources", "user"),
             *(*without, *model, *session),
         )
 

@@ -127,7 +127,7 @@ class CliEngine:
             argv=(*program.command, *self.words(plan)),
             env=env,
             files=self._files(login),
-            secrets=frozenset(name for name, value in env.items() if self._is_secret(name, value)),
+            secrets={name: self._source(name) for name, value in env.items() if self._is_secret(name, value)},
             login_files=self._login_files() if login.kind is LoginKind.FILE else {},
             version=program.version,
             program=program.command,
@@ -181,6 +181,12 @@ class CliEngine:
     def _is_secret(self, name: str, value: str) -> bool:
         """Of what is passed on to everybody, an address may have a password in it."""
         return self._is_key(name) or (name in PASSED_ON and "://" in value and "@" in value)
+
+    def _source(self, name: str) -> str:
+        """Where its value comes from: a key may be given under another name than the operator's."""
+        given = self._variables()
+        value = self.variables(given).get(name)
+        return name if name in given else next((each for each in given if given[each] == value), name)
 
     def _login_files(self) -> dict[str, Path]:
         paths = {name: self._login_home / name for name in self.login_files}

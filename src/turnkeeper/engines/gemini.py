@@ -38,6 +38,7 @@ SETTINGS: Mapping[str, Any] = {
 SWITCHES = {
     "GEMINI_CLI_NO_RELAUNCH": "1",
     "GEMINI_CLI_TRUST_WORKSPACE": "true",
+    "NO_BROWSER": "true",
 }
 
 _STATUS = {"success": "completed", "error": "failed"}
@@ -74,6 +75,10 @@ class GeminiEngine(CliEngine):
     def words(self, plan: TurnPlan) -> Sequence[str]:
         model, session = option("-m", plan.model), option("--resume", session_of(plan))
         return ("--yolo", "-o", "stream-json", *model, *session)
+
+    def variables(self, given: Mapping[str, str]) -> Mapping[str, str]:
+        """What is not set, even to nothing, it takes from a file `.env` that an agent may have left: with the key."""
+        return {"GOOGLE_GEMINI_BASE_URL": "", **given}
 
     def settings(self, login: Login) -> Mapping[str, Any]:
         return {"security": {"auth": {"selectedType": _login_type(login)}}, **SETTINGS}

@@ -31,6 +31,7 @@ _ASKS = re.compile(
     rf"|{_BEFORE}\b(?:visit|open|go to|navigate to|use) (?:the following|this|the) (?:url|link|page|address)\b"
     r"[^\n\"'`{}]{0,40}\b(?:to authori[sz]e|to authenticate|to log ?in|to sign in|and (?:log|sign) in)\b"
     rf"|{_BEFORE}\bopen(?:ing)? (?:the |an? )?(?:authentication|authori[sz]ation|login|sign-in) page in your browser"
+    rf"|{_BEFORE}\bopening (?:your |the )?browser to (?:sign in|log ?in|authenticate)\b"
     rf"|{_BEFORE}\b(?:enter|paste|type)(?: in)? (?:the |this |your )?"
     r"(?:authori[sz]ation|verification|one-time|device|login|auth) code\b"
     r"|\W{0,10}paste code here\b",

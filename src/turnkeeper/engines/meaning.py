@@ -148,6 +148,7 @@ _AUTH = _any(
     r"\b\w{1,30} login`|\b(?:run|use|type) `?/(?:login|auth)\b",
     r"\binvalid auth\b|\bno auth (?:credentials|type)\b|\bset an auth method\b",
     r"\b(?:access|refresh|bearer|oauth|security) token\b.{0,40}\b(?:expired|invalid|revoked|used|refreshed)\b",
+    r"\bplease reauthenticate\b|\boauth session (?:has )?expired\b",
     r"\b(?:manual authorization|authentication consent)\b[^.\n]{0,60}\b(?:is required|could not be obtained)\b",
 )
 _OF_THE_LOGIN = _any(

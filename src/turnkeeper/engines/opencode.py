@@ -29,9 +29,13 @@ SETTINGS = {
 
 SWITCHES = {
     "OPENCODE_DISABLE_AUTOUPDATE": "1",
-    "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
     "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
     "OPENCODE_DISABLE_MODELS_FETCH": "1",
+    # A file in the workspace could send the key elsewhere.
+    "OPENCODE_DISABLE_PROJECT_CONFIG": "1",
+    # Else nobody learns why a call to the model is tried again, nor what went wrong inside.
+    "OPENCODE_PRINT_LOGS": "1",
+    "OPENCODE_LOG_LEVEL": "ERROR",
 }
 
 _GOES_ON = ("tool-calls", "unknown")
@@ -78,7 +82,10 @@ class OpencodeEngine(CliEngine):
     def variables(self, given: Mapping[str, str]) -> Mapping[str, str]:
         """Google's key has two names; it looks for a provider by one and for the key by the other."""
         key = given.get("GOOGLE_GENERATIVE_AI_API_KEY") or given.get("GEMINI_API_KEY")
-        return {**given, "GOOGLE_GENERATIVE_AI_API_KEY": key} if key else given
+        google = {"GOOGLE_GENERATIVE_AI_API_KEY": key} if key else {}
+        # Its plugins are what renews a login by browser; otherwise they only cost time.
+        plugins = {} if self.login().kind is LoginKind.FILE else {"OPENCODE_DISABLE_DEFAULT_PLUGINS": "1"}
+        return {**plugins, **given, **google}
 
     def settings(self, login: Login) -> Mapping[str, Any]:
         # Its maker's models need no key: without one of theirs, nothing may be sent there by surprise.

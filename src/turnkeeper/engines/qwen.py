@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from turnkeeper.core.run import Mode
@@ -21,7 +22,14 @@ SETTINGS: Mapping[str, Any] = {
     "telemetry": {"enabled": False},
     # Else a second model call after the answer, unseen and paid for, writes down what to remember.
     "memory": {"enableManagedAutoMemory": False},
+    # Else a limit is tried again for more than seven minutes, without a word. Seven tries in some 80 s are left.
+    "model": {"generationConfig": {"maxRetries": 0}},
+    # Else a file in the workspace could name another address for the key.
+    "modelProviders": {"openai": []},
 }
+DEFAULT_ADDRESS = "https://api.openai.com/v1"
+"""Where it goes by itself. If nothing says so, an `.env` in the workspace may say otherwise."""
+
 SWITCHES = {
     "QWEN_CODE_NO_RELAUNCH": "1",
     "QWEN_CODE_SUPPRESS_YOLO_WARNING": "1",
@@ -54,6 +62,13 @@ class QwenEngine(CliEngine):
         # A list that takes every word up to the next option: nothing else may follow it.
         without = ("--exclude-tools", ",".join((*WAITING, *LATER)))
         return ("--yolo", "--output-format", "stream-json", *without, *asking, *model, *session)
+
+    def places(self, home: Path) -> Mapping[str, str]:
+        """Read as the machine's settings too, the file outweighs one of the same name in the workspace."""
+        return {"QWEN_CODE_SYSTEM_SETTINGS_PATH": str(home / self.settings_file)}
+
+    def variables(self, given: Mapping[str, str]) -> Mapping[str, str]:
+        return {"OPENAI_BASE_URL": DEFAULT_ADDRESS, **given}
 
     def settings(self, login: Login) -> Mapping[str, Any]:
         return SETTINGS

@@ -10,6 +10,8 @@ import json
 import re
 from collections.abc import Iterable
 
+from turnkeeper.core.turn import TextDelta, TurnEvent
+
 SHORTEST = 8
 """Characters of a secret that is hidden: a shorter one would be found in ordinary words."""
 STAR = b"*"
@@ -35,6 +37,35 @@ class Veil:
     def close(self) -> bytes:
         held, self._held = self._held, b""
         return held
+
+
+class Pieces:
+    """The same for a message that is told in pieces, each in a line of its own: no line has the whole secret."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        self._veil = Veil(secrets)
+        self._message: str | None = None
+
+    def hide(self, events: Iterable[TurnEvent]) -> list[TurnEvent]:
+        """The events in their order; what is held back of a message comes before whatever ends it."""
+        return [shown for event in events for shown in self._hide(event)]
+
+    def close(self) -> list[TurnEvent]:
+        held = self._veil.close()
+        return [TextDelta(_text(held), self._message)] if held else []
+
+    def _hide(self, event: TurnEvent) -> list[TurnEvent]:
+        if not isinstance(event, TextDelta):
+            return [*self.close(), event]
+        before = self.close() if event.message_id != self._message else []
+        self._message = event.message_id
+        shown = self._veil.hide(event.text.encode("utf-8", "surrogatepass"))
+        return [*before, *([TextDelta(_text(shown), event.message_id)] if shown else [])]
+
+
+def _text(shown: bytes) -> str:
+    """Whole characters: a secret begins with one."""
+    return shown.decode("utf-8", "surrogatepass")
 
 
 def _begun(form: bytes, data: bytes) -> int:

@@ -86,7 +86,7 @@ class Owner:
         session = self.session
         if session is not None:
             self._survivors = await (session.leave() if gently else session.end())
-            self._unreturned += await asyncio.to_thread(session.give_back)
+            self._unreturned += await asyncio.to_thread(session.move_out)
             session.close()
             self.session = None
 

@@ -13,7 +13,7 @@ from turnkeeper.core.contract import Contract
 from turnkeeper.core.errors import Code, TurnkeeperError
 from turnkeeper.core.run import Attempt, Interaction, Job, NextTurn, Run
 from turnkeeper.core.skill import Skill
-from turnkeeper.engines.base import Engine, Launch, TurnPlan
+from turnkeeper.engines.base import Engine, Launch, TurnPlan, scratch
 from turnkeeper.engines.spawn import Command
 from turnkeeper.runtime.turns import Start
 from turnkeeper.skills import artifacts, patch, prompt
@@ -179,6 +179,7 @@ def start_of(launch: Launch, plan: TurnPlan, note: Path) -> Start:
         record=_record(launch, plan),
         login_files=launch.login_files,
         home=plan.home,
+        scratch=scratch(plan.home),
         note=note,
     )
 
@@ -189,6 +190,7 @@ def _record(launch: Launch, plan: TurnPlan) -> dict[str, Any]:
         "argv": list(launch.argv),
         "cwd": str(plan.workspace),
         "env": {name: None if name in launch.secrets else value for name, value in launch.env.items()},
+        "secrets": dict(launch.secrets),
         "engine_version": launch.version,
         "login_files": {name: str(path) for name, path in launch.login_files.items()},
     }

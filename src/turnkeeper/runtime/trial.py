@@ -44,11 +44,11 @@ async def play(start: Start, dialect: Dialect, folder: RunFolder, timeouts: Time
     transcript, session = Transcript(1), Session(start, dialect, timeouts)
     loop = asyncio.get_running_loop()
     began = loop.time()
-    await asyncio.to_thread(session.borrow)
+    await asyncio.to_thread(session.move_in)
     try:
         failure = await _play(session, transcript, folder)
     finally:
-        problems = await asyncio.to_thread(session.give_back)
+        problems = await asyncio.to_thread(session.move_out)
     return Played(
         answer=transcript.messages[-1] if transcript.messages else "",
         model=transcript.model,

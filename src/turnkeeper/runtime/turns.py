@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import signal
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,6 +24,7 @@ from turnkeeper.engines.lending import Lent, lend
 from turnkeeper.engines.lines import Line, plain
 from turnkeeper.engines.process import Exit, Process
 from turnkeeper.engines.spawn import Command
+from turnkeeper.engines.veil import Pieces
 from turnkeeper.engines.watch import Limit, Watch
 from turnkeeper.runtime.clock import Clock
 from turnkeeper.runtime.judging import HowEnded
@@ -52,6 +54,7 @@ class Start:
     record: Mapping[str, Any] = field(default_factory=dict)
     login_files: Mapping[str, Path] = field(default_factory=dict)
     home: Path
+    scratch: Path
     note: Path
     """Where it is written down what was lent."""
 
@@ -72,22 +75,27 @@ class Session:
     def record(self) -> Mapping[str, Any]:
         return self._start.record
 
-    def borrow(self) -> None:
-        """The operator's login, if the engine needs it. Blocking."""
+    def move_in(self) -> None:
+        """Before the process: a place for its temporary files, and the operator's login if it needs that. Blocking."""
+        self._start.scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self._start.login_files:
             self._lent = lend(self._start.login_files, self._start.home, self._start.note)
 
-    def give_back(self) -> list[RunWarning]:
-        """To be called when nothing of the process is alive, also if it never was. Blocking."""
+    def move_out(self) -> list[RunWarning]:
+        """When nothing of the process is alive, also if it never was. Blocking."""
+        _discard(self._start.scratch)
         lent, self._lent = self._lent, None
         problems = lent.take_back() if lent else []
         return [RunWarning(Warn.LOGIN_NOT_RETURNED, problem) for problem in problems]
 
+    @property
+    def secrets(self) -> frozenset[str]:
+        lent = self._lent.secrets if self._lent is not None else frozenset()
+        return self._start.command.secrets | lent
+
     def start(self, mark: str, stdout: Path, stderr: Path) -> None:
         self._oom_kills = memory.oom_kills()
-        command = self._start.command
-        if self._lent is not None:
-            command = replace(command, secrets=command.secrets | self._lent.secrets)
+        command = replace(self._start.command, secrets=self.secrets)
         self.process = Process.spawn(command, mark=mark, stdout=stdout, stderr=stderr, on_line=self._hear)
 
     def exit_kind(self, ended: Exit) -> ExitKind:
@@ -152,6 +160,7 @@ class Turn:
         self._opened: asyncio.Future[None] = self._loop.create_future()
         if transcript.handle is not None:
             self._opened.set_result(None)
+        self._pieces = Pieces(session.secrets)
         self._stderr: deque[str] = deque(maxlen=STDERR_LINES)
         self._started_at = self._loop.time()
         session.turn = self
@@ -179,7 +188,7 @@ class Turn:
         if heard.answer:
             self._session.process.write(heard.answer)
         ref = self._recorder.ref(stream, line)
-        for event in heard.events:
+        for event in self._pieces.hide(heard.events):
             self._recorder.add(self.transcript.take(event, now, ref))
             if isinstance(event, SessionOpened):
                 self._recorder.know(event.handle)
@@ -289,14 +298,22 @@ class Turn:
 
     def _hear_exit(self) -> None:
         process, now = self._session.process, self._clock()
-        if process.exited.done():
-            for event in self._session.dialect.finish(process.exited.result(), self.stderr):
-                self._recorder.add(self.transcript.take(event, now))
+        ended = process.exited.result() if process.exited.done() else None
+        said = self._session.dialect.finish(ended, self.stderr) if ended else ()
+        for event in (*self._pieces.hide(said), *self._pieces.close()):
+            self._recorder.add(self.transcript.take(event, now))
         self._recorder.add(self.transcript.close(now))
 
     @property
     def stderr(self) -> str:
         return "\n".join(self._stderr)[-STDERR_CHARS:]
+
+
+def _discard(folder: Path) -> None:
+    """It was the agent's: a link in its place goes, and what it leads to stays."""
+    if folder.is_symlink():
+        folder.unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 async def first(*futures: asyncio.Future[Any], timeout: float | None = None) -> None:

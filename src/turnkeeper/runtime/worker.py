@@ -277,11 +277,11 @@ def _batch(run: Run, owner: Owner) -> Batch:
 
 async def _spawn(session: Session, mark: str, logs: Sequence[Path]) -> None:
     with staging():
-        await asyncio.to_thread(session.borrow)
+        await asyncio.to_thread(session.move_in)
     try:
         await _start(session, mark, logs)
     except BaseException:
-        await asyncio.to_thread(session.give_back)
+        await asyncio.to_thread(session.move_out)
         raise
 
 

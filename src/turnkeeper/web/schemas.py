@@ -314,6 +314,7 @@ class LaunchOut(BaseModel):
     argv: list[str]
     cwd: str
     env: dict[str, str | None] = Field(description="The whole environment; null stands for a secret.")
+    secrets: dict[str, str] = Field(description="Where each secret came from: a variable of the service.")
     engine_version: str | None
     login_files: dict[str, str] = Field(description="Files of the operator's login that were lent to it.")
 

@@ -65,7 +65,7 @@ def _codex(call: Call) -> None:
 
 def _claude(call: Call) -> None:
     call.word("-p", "--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions")
-    call.word("--disallowedTools", CLAUDE_WITHOUT)
+    call.word("--setting-sources", "user", "--disallowedTools", CLAUDE_WITHOUT)
     call.model = call.option("--model")
     call.session = call.option("--resume")
 

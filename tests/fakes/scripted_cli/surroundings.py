@@ -17,12 +17,12 @@ UNEXPECTED = "unexpected"
 
 PROXIES = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"}
 PASSED_ON = {
-    *("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"),
+    *("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ"),
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"),
     *PROXIES,
     *map(str.lower, PROXIES),
 }
-PRIVATE = {"HOME", "TERM", "NO_COLOR", "TURNKEEPER_RUN"}
+PRIVATE = {"HOME", "TMPDIR", "TERM", "NO_COLOR", "TURNKEEPER_RUN"}
 SWITCHES: dict[str, set[str]] = {
     "codex": {"CODEX_HOME"},
     "claude": {
@@ -30,15 +30,22 @@ SWITCHES: dict[str, set[str]] = {
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
         "IS_SANDBOX",
     },
-    "gemini": {"GEMINI_CLI_NO_RELAUNCH", "GEMINI_CLI_TRUST_WORKSPACE"},
+    "gemini": {"GEMINI_CLI_NO_RELAUNCH", "GEMINI_CLI_TRUST_WORKSPACE", "NO_BROWSER"},
     "iflow": set(),
     "opencode": {
         "OPENCODE_DISABLE_AUTOUPDATE",
         "OPENCODE_DISABLE_DEFAULT_PLUGINS",
         "OPENCODE_DISABLE_LSP_DOWNLOAD",
         "OPENCODE_DISABLE_MODELS_FETCH",
+        "OPENCODE_DISABLE_PROJECT_CONFIG",
+        "OPENCODE_LOG_LEVEL",
+        "OPENCODE_PRINT_LOGS",
     },
-    "qwen": {"QWEN_CODE_NO_RELAUNCH", "QWEN_CODE_SUPPRESS_YOLO_WARNING"},
+    "qwen": {
+        "QWEN_CODE_NO_RELAUNCH",
+        "QWEN_CODE_SUPPRESS_YOLO_WARNING",
+        "QWEN_CODE_SYSTEM_SETTINGS_PATH",
+    },
 }
 KEYS = {
     "codex": {"CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"},

@@ -1,0 +1,3 @@
+cd /workspace && HOME=/home/agent ANTHROPIC_BASE_URL=http://127.0.0.1:PORT ANTHROPIC_API_KEY=x CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 IS_SANDBOX=1 claude -p --output-format stream-json --verbose --dangerously-skip-permissions < prompt.txt
+# prompt.txt: please [[call:AskUserQuestion {"questions": [{"question": "Which colour?", "header": "Colour", "type": "choice", "options": [{"label": "red", "description": "r"}, {"label": "blue", "description": "b"}
+# {"wall": 0.63, "requests": [["model", "anthropic", "call", "/v1/messages?beta=true"], ["model", "anthropic", "call", "/v1/messages?beta=true"]]}

@@ -1,0 +1,3 @@
+cd /workspace && HOME=/home/agent ANTHROPIC_BASE_URL=http://127.0.0.1:PORT CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 IS_SANDBOX=1 CLAUDE_CODE_MAX_RETRIES=0 CLAUDE_CODE_OAUTH_TOKEN=sk-ant-oat01-x claude -p --output-format stream-json --verbose --dangerously-skip-permissions < prompt.txt
+# prompt.txt: please [[err:bad_key]]
+# {"wall": 0.99, "requests": [["model", "anthropic", "err", "/v1/messages?beta=true"], ["model", "anthropic", "err", "/v1/messages?beta=true"]]}

@@ -1,0 +1,3 @@
+cd /workspace && HOME=/home/agent SCRIPTED_API_KEY=x codex exec --json --yolo --skip-git-repo-check -C /workspace - < prompt.txt
+# prompt.txt: please [[err:model_unknown]]
+# {"wall": 0.24, "requests": [["model", "responses", "err", "/v1/responses"]]}

@@ -1,0 +1,3 @@
+cd /workspace && HOME=/home/agent codex exec --json --yolo --skip-git-repo-check -C /workspace - < prompt.txt
+# prompt.txt: please [[ask]]
+# {"wall": 12.33, "requests": [["other", null, null, "/v1/responses"], ["other", null, null, "/v1/responses"], ["other", null, null, "/v1/responses"], ["other", null, null, "/v1/responses"], ["other", null, null, "/v1/responses"], ["other", null, null, "/v1/responses"], ["other", null, null, "/v1/responses"], ["noauth", null, null, "/v1/responses"], ["noauth", null, null, "/v1/responses"], ["noauth", null, null, "/v1/responses"], ["noauth", null, null, "/v1/responses"], ["noauth", null, null, "/v1/responses"], ["noauth", null, null, "/v1/responses"]]}

@@ -1,0 +1,3 @@
+cd /workspace && HOME=/home/agent GEMINI_API_KEY=x GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:PORT GEMINI_CLI_NO_RELAUNCH=1 GEMINI_CLI_TRUST_WORKSPACE=true gemini --yolo -o stream-json -m gemini-2.5-flash < prompt.txt
+# prompt.txt: please [[call:ask_user {"questions": [{"question": "Which colour?", "header": "Colour", "type": "choice", "options": [{"label": "red", "description": "r"}, {"label": "blue", "description": "b"}], "mul
+# {"wall": 1.26, "requests": [["model", "gemini", "call", "/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse"], ["model", "gemini", "call", "/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse"]]}

@@ -1,0 +1,3 @@
+cd /workspace && HOME=/home/agent OPENCODE_DISABLE_MODELS_FETCH=1 OPENCODE_DISABLE_AUTOUPDATE=1 OPENCODE_DISABLE_LSP_DOWNLOAD=1 OPENCODE_DISABLE_DEFAULT_PLUGINS=1 opencode run --format json --auto --title t --no-such-flag < prompt.txt
+# prompt.txt: please [[ask]]
+# {"wall": 0.67, "requests": []}

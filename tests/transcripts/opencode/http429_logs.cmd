@@ -1,0 +1,3 @@
+cd /workspace && HOME=/home/agent OPENCODE_DISABLE_MODELS_FETCH=1 OPENCODE_DISABLE_AUTOUPDATE=1 OPENCODE_DISABLE_LSP_DOWNLOAD=1 OPENCODE_DISABLE_DEFAULT_PLUGINS=1 opencode run --format json --auto --title t --print-logs --log-level ERROR < prompt.txt
+# prompt.txt: please [[err:http429]]
+# {"wall": 18.06, "requests": [["model", "chat", "err", "/v1/chat/completions"], ["model", "chat", "err", "/v1/chat/completions"], ["model", "chat", "err", "/v1/chat/completions"], ["model", "chat", "err", "/v1/chat/completions"], ["model", "chat", "err", "/v1/chat/completions"], ["model", "chat", "err", "/v1/chat/completions"]]}

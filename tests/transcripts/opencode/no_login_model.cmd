@@ -1,0 +1,3 @@
+cd /workspace && HOME=/home/agent OPENCODE_DISABLE_MODELS_FETCH=1 OPENCODE_DISABLE_AUTOUPDATE=1 OPENCODE_DISABLE_LSP_DOWNLOAD=1 OPENCODE_DISABLE_DEFAULT_PLUGINS=1 opencode run --format json --auto --title t -m openai/gpt-5.5 --print-logs --log-level ERROR < prompt.txt
+# prompt.txt: please [[ask]]
+# {"wall": 2.3, "requests": []}

@@ -1,0 +1,3 @@
+cd /workspace && HOME=/home/agent QWEN_CODE_SUPPRESS_YOLO_WARNING=1 QWEN_CODE_NO_RELAUNCH=1 node /opt/clis/qwen/node_modules/@qwen-code/qwen-code/cli.js --yolo --output-format stream-json < prompt.txt
+# prompt.txt: please [[ask]]
+# {"wall": 0.96, "requests": []}

@@ -1,0 +1,3 @@
+cd /workspace && HOME=/home/agent QWEN_CODE_NO_RELAUNCH=1 QWEN_CODE_SUPPRESS_YOLO_WARNING=1 OPENAI_API_KEY=x OPENAI_BASE_URL=http://127.0.0.1:PORT/v1 OPENAI_MODEL=scripted-model node /opt/clis/qwen/node_modules/@qwen-code/qwen-code/cli.js --yolo --output-format stream-json --exclude-tools ask_user_question,enter_plan_mode,exit_plan_mode,cron_create,loop_wakeup,monitor --append-system-prompt 'Unlike what is said above about questions: in this run a person reads your last message and can reply to it. Where the skill or the work needs it, ask in plain text and end your turn; the reply is the next message.' < prompt.txt
+# prompt.txt: please [[ask]]
+# {"wall": 80.7, "requests": []}
