@@ -16,8 +16,8 @@ from tests.engines.recordings import NAMES, Played, a_dialect, a_plan, judged, p
 from turnkeeper.core.errors import Code
 from turnkeeper.core.run import Mode
 from turnkeeper.core.turn import Transcript, Usage
-from turnkeeper.engines.cli import MAX_ID, SpreadObject
 from turnkeeper.engines.codex import CodexDialect
+from turnkeeper.engines.dialect import MAX_ID, SpreadObject
 from turnkeeper.engines.lines import Line
 from turnkeeper.engines.process import Exit
 

@@ -12,7 +12,7 @@ from tests.engines.recordings import a_dialect, a_plan, judged, play
 from turnkeeper.core.errors import Code
 from turnkeeper.core.run import Mode
 from turnkeeper.core.turn import Usage
-from turnkeeper.engines.cli import MAX_ID
+from turnkeeper.engines.dialect import MAX_ID
 from turnkeeper.engines.lines import Line
 from turnkeeper.engines.qwen import QwenDialect
 

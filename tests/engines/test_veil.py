@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engines.processes import engine, python
-from turnkeeper.core.turn import Ended, Reasoning, TextDelta
+from turnkeeper.core.turn import Ended, Reasoning, TextDelta, TurnEvent
 from turnkeeper.engines.veil import Pieces, Veil
 
 KEY = "sk-aaab-aaac"
@@ -53,7 +53,7 @@ def test_of_two_that_begin_alike_the_longer_is_hidden_whole() -> None:
 def test_a_message_that_is_told_in_pieces() -> None:
     """Each piece stands in a line of its own, so no line has the whole key."""
     pieces = Pieces([KEY])
-    told = [
+    told: list[TurnEvent] = [
         *(
             TextDelta("the key: " + KEY[:3], "1"),
             TextDelta(KEY[3:7], "1"),

@@ -8,7 +8,8 @@ from typing import Any
 
 from turnkeeper.core.turn import TurnEvent
 from turnkeeper.engines.base import Dialect, TurnPlan
-from turnkeeper.engines.cli import CliEngine, inclusive_usage, is_count, option, session_of
+from turnkeeper.engines.cli import CliEngine, option
+from turnkeeper.engines.dialect import inclusive_usage, is_count, session_of
 from turnkeeper.engines.programs import Package
 from turnkeeper.engines.streamjson import StreamJsonDialect
 

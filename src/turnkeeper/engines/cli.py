@@ -1,6 +1,7 @@
 """What the engines that are CLIs share: a program that is found, a process for each turn, a private home.
 
-What differs has one file for each engine: the words of its command line, and the lines that come back.
+What differs has one file for each engine: the words of its command line, and the lines that come back. What dialects
+share is in `dialect.py`.
 """
 
 from __future__ import annotations
@@ -15,40 +16,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from turnkeeper.core.errors import Code, EngineNotReady, InvalidRequest, ModelUnknown
-from turnkeeper.core.run import Failure, Handle
+from turnkeeper.core.errors import EngineNotReady, InvalidRequest, ModelUnknown
 from turnkeeper.core.skill import Skill
-from turnkeeper.core.turn import Ended, Model, SessionOpened, TurnEvent, Usage
 from turnkeeper.core.waiting import ProfileKind
-from turnkeeper.engines import meaning, programs
+from turnkeeper.engines import programs
 from turnkeeper.engines.base import (
-    LARGEST_NUMBER,
     PASSED_ON,
     Dialect,
     EngineConfig,
-    Headless,
-    Heard,
     Launch,
     Login,
     LoginKind,
     Readiness,
     TurnPlan,
     private_env,
-    read_object,
 )
-from turnkeeper.engines.lines import MAX_LINE, Line, plain
-from turnkeeper.engines.logins import Prompts
-from turnkeeper.engines.process import Exit
+from turnkeeper.engines.dialect import SESSION_ID
 from turnkeeper.engines.programs import Missing, Package, Program
 
-# What an engine calls its session becomes a word of a command line: it must not be taken for an option.
-_SESSION_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199}")
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
-
-MAX_ID = 200
-"""Characters of an id that a dialect remembers: a longer one is met as if it were new."""
-MAX_MISUSE = 2000
-"""Bytes of a line that refuses an argument."""
 
 
 class CliEngine:
@@ -116,7 +102,7 @@ class CliEngine:
     def launch(self, plan: TurnPlan) -> Launch:
         if plan.model is not None and plan.model.startswith("-"):
             raise ModelUnknown(f"{plan.model!r} is no model: {self.name} would take it for an option")
-        if plan.session is not None and not _SESSION_ID.fullmatch(plan.session.session_id):
+        if plan.session is not None and not SESSION_ID.fullmatch(plan.session.session_id):
             raise InvalidRequest(f"{plan.session.session_id!r} cannot be the id of a session of {self.name}")
         program, login = self.find(), self.login()
         if isinstance(program, Missing):
@@ -226,174 +212,3 @@ def _laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, 
 
 def option(name: str, value: str | None) -> tuple[str, ...]:
     return () if value is None else (name, value)
-
-
-def session_of(plan: TurnPlan) -> str | None:
-    return plan.session.session_id if plan.session else None
-
-
-class CliDialect(Headless):
-    """One turn of one process. Subclasses say what a line means; what the exit means is mostly the same."""
-
-    lost: ClassVar[re.Pattern[str] | None] = None
-    """The line of stderr by which the CLI says that it does not know the session."""
-    distrusts: ClassVar[re.Pattern[str] | None] = None
-    """The one by which it says that it does not trust the workspace."""
-    misused: ClassVar[re.Pattern[str]] = meaning.MISUSED
-    """The one by which it refuses an argument, before it shows at length which there are."""
-    exits: ClassVar[Mapping[int, Failure]] = {}
-    """What an exit code of its own says by itself."""
-
-    def __init__(self, plan: TurnPlan) -> None:
-        self._resumed = session_of(plan)
-        self._session: str | None = None
-        self._has_spoken = False
-        self._is_understood = False
-        """A line of stdout was: from there on it is the agent's turn, and not the start of the CLI."""
-        self._asks, self._asks_aside = Prompts(), Prompts()
-        self._asked: Failure | None = None
-        """For a login, on stderr."""
-        self._misuse: str | None = None
-
-    def hear(self, line: Line) -> Heard | None:
-        is_blank = not line.data.strip()
-        self._has_spoken = self._has_spoken or not is_blank
-        heard = super().hear(line)
-        if heard is None and not self._is_understood:
-            asked = self._asks.hear(line)
-            return Heard([Ended(asked)]) if asked else None
-        self._is_understood = self._is_understood or not is_blank
-        return heard
-
-    def hear_stderr(self, line: Line) -> Heard | None:
-        """A question for a login ends the turn, unless stdout has closed it: which came first cannot be known."""
-        if self._misuse is None and len(line.data) <= MAX_MISUSE:
-            self._misuse = _line(self.misused, plain(line.data))
-        asked = self._asks_aside.hear(line)
-        if asked is None:
-            return None
-        self._asked = self._asked or asked
-        return Heard((), is_last=True)
-
-    def finish(self, ended: Exit, stderr: str) -> Sequence[TurnEvent]:
-        if self._asked is not None:
-            return [Ended(self._asked)]
-        if ended.code is None:
-            return []  # whatever it said before, the signal is why it stopped
-        failure = (
-            self._lost_session(ended.code, stderr)
-            or self._refused(ended.code, stderr)
-            or self.failure(ended.code, stderr)
-        )
-        return [Ended(failure)] if failure else []
-
-    def failure(self, code: int, stderr: str) -> Failure | None:
-        """What an exit without a closing event means; None: there is no better word for it than the exit itself."""
-        if code in self.exits:
-            return meaning.explained(self.exits[code], stderr)
-        return meaning.of_stderr(stderr) if code else None
-
-    def opened(self, session_id: str) -> list[TurnEvent]:
-        if self._session is not None or not _SESSION_ID.fullmatch(session_id):
-            return []
-        self._session = session_id
-        if self._resumed not in (None, session_id):
-            gone = f"the engine was asked to resume session {self._resumed} and began another"
-            return [Ended(Failure(Code.SESSION_LOST, gone))]
-        return [SessionOpened(Handle(session_id, loadable=True))]
-
-    def _lost_session(self, code: int, stderr: str) -> Failure | None:
-        if self._resumed is None or self._session is not None:
-            return None
-        if code == 0:
-            silence = f"the engine was asked to resume session {self._resumed} and said nothing at all"
-            return None if self._has_spoken else Failure(Code.SESSION_LOST, silence)
-        line = _line(self.lost, stderr)
-        return Failure(Code.SESSION_LOST, line) if line is not None else None
-
-    def _refused(self, code: int, stderr: str) -> Failure | None:
-        """It did not even begin. Once it has spoken, words like these are of a tool that it used."""
-        if code == 0 or self._is_understood:
-            return None
-        line = _line(self.distrusts, stderr)
-        if line is not None:
-            return Failure(Code.ENGINE_TRUST_REQUIRED, line, None, meaning.evidence(stderr, line))
-        if self._misuse is None:
-            return None
-        message = f"the engine does not take the arguments that it was started with: {self._misuse}"
-        return Failure(Code.ENGINE_ARGS_REJECTED, message, None, meaning.evidence(stderr, message))
-
-
-def _line(pattern: re.Pattern[str] | None, text: str) -> str | None:
-    lines = (line.strip() for line in text.splitlines())
-    return next((line for line in lines if pattern and pattern.search(line)), None)
-
-
-def named(model: object) -> list[TurnEvent]:
-    """The model, if that is a name."""
-    return [Model(model)] if isinstance(model, str) and 0 < len(model) <= MAX_ID else []
-
-
-def usage(**found: object) -> list[TurnEvent]:
-    """Of what was found, the counts, by the names of `COUNTERS`: each token in one of them."""
-    counts = {name: n for name, n in found.items() if is_count(n)}
-    return [Usage(counts)] if counts else []
-
-
-def inclusive_usage(
-    *,
-    input_tokens: object,
-    cached_tokens: object = None,
-    output_tokens: object,
-    reasoning_tokens: object = None,
-) -> list[TurnEvent]:
-    """Of an engine that counts what is cached as input too, and what is reasoning as output."""
-    return usage(
-        input_tokens=_less(input_tokens, cached_tokens),
-        cached_tokens=cached_tokens,
-        output_tokens=_less(output_tokens, reasoning_tokens),
-        reasoning_tokens=reasoning_tokens,
-    )
-
-
-def _less(whole: object, part: object) -> object:
-    if isinstance(whole, int) and isinstance(part, int) and is_count(whole) and is_count(part):
-        return max(0, whole - part)
-    return whole
-
-
-def is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < LARGEST_NUMBER
-
-
-class SpreadObject:
-    """A JSON object printed over many lines, from a line `{` to a line `}`, as scripts indent it."""
-
-    def __init__(self, max_size: int = MAX_LINE) -> None:
-        self._max_size = max_size
-        self._lines: list[str] = []
-        self._size = 0
-
-    @property
-    def is_open(self) -> bool:
-        return bool(self._lines)
-
-    def take(self, line: Line) -> dict[str, Any] | None:
-        """The object, with its last line."""
-        text = plain(line.data).rstrip()
-        if text == "{":
-            self.drop()
-        elif not self._lines:
-            return None
-        self._lines.append(text)
-        self._size += len(text) + 1
-        if line.truncated or self._size > self._max_size:
-            self.drop()
-        if text != "}" or not self._lines:
-            return None
-        whole = "\n".join(self._lines).encode()
-        self.drop()
-        return read_object(Line(whole, line.offset, len(whole), truncated=False))
-
-    def drop(self) -> None:
-        self._lines, self._size = [], 0

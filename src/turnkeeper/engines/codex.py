@@ -15,7 +15,8 @@ from turnkeeper.core.run import Failure
 from turnkeeper.core.turn import Ended, Reasoning, Remark, Text, ToolCall, TurnEvent
 from turnkeeper.engines import meaning
 from turnkeeper.engines.base import Dialect, Login, TurnPlan
-from turnkeeper.engines.cli import CliDialect, CliEngine, inclusive_usage, is_count, option
+from turnkeeper.engines.cli import CliEngine, option
+from turnkeeper.engines.dialect import CliDialect, session_usage
 from turnkeeper.engines.programs import Package
 
 SETTINGS: Mapping[str, Any] = {
@@ -139,20 +140,12 @@ class CodexDialect(CliDialect):
         """It counts the whole session: what earlier turns used is taken off."""
         if not isinstance(found, dict):
             return []
-        used = self._used
-        cached, reasoning = used.get("cached_tokens", 0), used.get("reasoning_tokens", 0)
-        before = {
-            "input_tokens": used.get("input_tokens", 0) + cached,
-            "cached_input_tokens": cached,
-            "output_tokens": used.get("output_tokens", 0) + reasoning,
-            "reasoning_output_tokens": reasoning,
-        }
-        now = {name: max(0, found[name] - n) for name, n in before.items() if is_count(found.get(name))}
-        return inclusive_usage(
-            input_tokens=now.get("input_tokens"),
-            cached_tokens=now.get("cached_input_tokens"),
-            output_tokens=now.get("output_tokens"),
-            reasoning_tokens=now.get("reasoning_output_tokens"),
+        return session_usage(
+            self._used,
+            input_tokens=found.get("input_tokens"),
+            cached_tokens=found.get("cached_input_tokens"),
+            output_tokens=found.get("output_tokens"),
+            reasoning_tokens=found.get("reasoning_output_tokens"),
         )
 
     def _overcome(self) -> list[TurnEvent]:

@@ -11,15 +11,14 @@ from turnkeeper.core.run import Failure
 from turnkeeper.core.turn import Echo, Ended, Remark, Text, TextDelta, ToolCall, TurnEvent
 from turnkeeper.engines import meaning
 from turnkeeper.engines.base import Dialect, Heard, Login, LoginKind, TurnPlan
-from turnkeeper.engines.cli import (
+from turnkeeper.engines.cli import CliEngine, option
+from turnkeeper.engines.dialect import (
     MAX_ID,
     CliDialect,
-    CliEngine,
     SpreadObject,
     inclusive_usage,
     is_count,
     named,
-    option,
     session_of,
 )
 from turnkeeper.engines.lines import Line

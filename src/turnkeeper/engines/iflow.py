@@ -10,7 +10,8 @@ from turnkeeper.core.errors import Code
 from turnkeeper.core.run import Failure
 from turnkeeper.core.turn import Ended, TextDelta, TurnEvent
 from turnkeeper.engines.base import Dialect, Heard, Login, TurnPlan, read_object
-from turnkeeper.engines.cli import CliDialect, CliEngine, SpreadObject, option, session_of, usage
+from turnkeeper.engines.cli import CliEngine, option
+from turnkeeper.engines.dialect import CliDialect, SpreadObject, session_of, usage
 from turnkeeper.engines.lines import Line, plain
 from turnkeeper.engines.process import Exit
 

@@ -12,7 +12,8 @@ from turnkeeper.core.run import Failure
 from turnkeeper.core.turn import Echo, Ended, Reasoning, TextDelta, ToolCall, TurnEvent
 from turnkeeper.engines import meaning
 from turnkeeper.engines.base import Dialect, Heard, Login, LoginKind, TurnPlan
-from turnkeeper.engines.cli import MAX_ID, CliDialect, CliEngine, is_count, option, usage
+from turnkeeper.engines.cli import CliEngine, option
+from turnkeeper.engines.dialect import MAX_ID, CliDialect, is_count, usage
 from turnkeeper.engines.lines import Line, plain
 from turnkeeper.engines.process import Exit
 from turnkeeper.engines.programs import Package

@@ -10,7 +10,8 @@ from typing import Any
 from turnkeeper.core.run import Mode
 from turnkeeper.core.turn import TurnEvent
 from turnkeeper.engines.base import Dialect, Login, TurnPlan
-from turnkeeper.engines.cli import CliEngine, inclusive_usage, is_count, option, session_of
+from turnkeeper.engines.cli import CliEngine, option
+from turnkeeper.engines.dialect import session_of, session_usage
 from turnkeeper.engines.programs import Package
 from turnkeeper.engines.streamjson import StreamJsonDialect
 
@@ -89,15 +90,9 @@ class QwenDialect(StreamJsonDialect):
         found = result.get("usage")
         if not isinstance(found, dict):
             return []
-        cached = self._used.get("cached_tokens", 0)
-        before = {
-            "input_tokens": self._used.get("input_tokens", 0) + cached,
-            "cache_read_input_tokens": cached,
-            "output_tokens": self._used.get("output_tokens", 0) + self._used.get("reasoning_tokens", 0),
-        }
-        now = {name: max(0, found[name] - n) for name, n in before.items() if is_count(found.get(name))}
-        return inclusive_usage(
-            input_tokens=now.get("input_tokens"),
-            cached_tokens=now.get("cache_read_input_tokens"),
-            output_tokens=now.get("output_tokens"),
+        return session_usage(
+            self._used,
+            input_tokens=found.get("input_tokens"),
+            cached_tokens=found.get("cache_read_input_tokens"),
+            output_tokens=found.get("output_tokens"),
         )

@@ -15,7 +15,7 @@ from turnkeeper.core.run import Failure
 from turnkeeper.core.turn import Echo, Ended, Reasoning, Remark, Text, TextDelta, ToolCall, TurnEvent
 from turnkeeper.engines import meaning
 from turnkeeper.engines.base import TurnPlan
-from turnkeeper.engines.cli import MAX_ID, CliDialect, is_count, named
+from turnkeeper.engines.dialect import MAX_ID, CliDialect, is_count, named
 
 MAX_NAMES = 20
 """Tools that are named in one remark."""

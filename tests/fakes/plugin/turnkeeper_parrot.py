@@ -8,7 +8,8 @@ from typing import Any
 from turnkeeper.core.turn import Ended, Text, TurnEvent
 from turnkeeper.engines import meaning
 from turnkeeper.engines.base import Dialect, TurnPlan
-from turnkeeper.engines.cli import CliDialect, CliEngine, option, session_of
+from turnkeeper.engines.cli import CliEngine, option
+from turnkeeper.engines.dialect import CliDialect, session_of
 
 
 class ParrotEngine(CliEngine):
