@@ -17,16 +17,19 @@ MADE_BY := \# Made from uv.lock by `make lock`, for machines that have pip and n
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help run test check spec docs lock clean format same-python
+.PHONY: help run test test-live check spec docs lock clean format same-python
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/.run ## start the service with the example skills (data in .turnkeeper)
 	@$(VENV)/bin/turnkeeper serve --data-dir .turnkeeper --skills-dir examples/skills $(ARGS)
 
 test: $(VENV)/.dev ## run the tests
 	@$(PY) -m pytest --numprocesses auto --dist loadfile $(ARGS)
+
+test-live: $(VENV)/.dev ## run the tests with the real CLIs, which npm fetches once (1.5 GB; ARGS="-k codex" for one)
+	@$(PY) -m pytest tests/live --numprocesses 2 --dist loadgroup $(ARGS)
 
 check: $(VENV)/.dev ## format, lint, types, import rules, lock files
 	@echo "== format"

@@ -23,14 +23,22 @@ from turnkeeper.core.run import Timeouts
 
 Seconds = Annotated[float, Field(gt=0, le=365 * 24 * 3600)]
 EnvEntry = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*(=.*)?$")]
-SECRET = frozenset({"token", "env"})
-"""Settings whose values are never repeated."""
+SECRET = "token"
+"""A setting whose value is never repeated."""
+HARMLESS = frozenset({"command", "limit", "login_home", "model"})
+"""Of what stands below an engine; any other text there may be a key, or was meant as one."""
+OURS = frozenset({"HOME", "TMPDIR", "TURNKEEPER_RUN"})
+"""Variables that are the run's own."""
 NOT_SETTINGS = frozenset({"CONFIG", "RUN", "URL"})
 """Names with our prefix that mean something else: this file's path, the mark of an engine, a client's server."""
 NESTED = frozenset({"ENGINES", "TIMEOUTS"})
 """Settings that have settings below them, after two underscores."""
 
 _LIMITS = Timeouts()
+
+
+def default_data_dir() -> Path:
+    return user_data_path("turnkeeper")
 
 
 class TimeoutSettings(BaseModel):
@@ -67,6 +75,14 @@ class EngineSettings(BaseModel):
     def _words(cls, value: Any) -> Any:
         return tuple(shlex.split(value)) if isinstance(value, str) else value
 
+    @field_validator("env")
+    @classmethod
+    def _not_ours(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for name in (entry.partition("=")[0] for entry in value):
+            if name in OURS:
+                raise ValueError(f"{name} is different for each run, and not to be set")
+        return value
+
     @field_validator("login_home")
     @classmethod
     def _login_home(cls, value: Path | None) -> Path | None:
@@ -78,7 +94,7 @@ class Settings(BaseSettings):
         env_prefix="TURNKEEPER_", env_nested_delimiter="__", extra="ignore", validate_default=True
     )
 
-    data_dir: Path = Field(default_factory=lambda: user_data_path("turnkeeper"))
+    data_dir: Path = Field(default_factory=default_data_dir)
     skills_dir: Annotated[tuple[Path, ...], NoDecode] = ()
     host: str = Field(default="127.0.0.1", min_length=1)
     port: int = Field(default=9813, ge=0, le=65535)
@@ -206,10 +222,16 @@ def load_settings(**given: Any) -> Settings:
     except ValidationError as error:
         first = error.errors()[0]
         name = "__".join(str(part) for part in first["loc"]).upper()
-        value = "(not shown)" if SECRET & set(first["loc"]) else repr(first["input"])
+        value = "(not shown)" if _is_secret(first["loc"], first["input"]) else repr(first["input"])
         raise SettingsInvalid(f"TURNKEEPER_{name} = {value}: {first['msg']}") from error
     except SettingsError as error:
         raise SettingsInvalid(f"{error}: {error.__cause__}") from error
+
+
+def _is_secret(place: tuple[int | str, ...], value: object) -> bool:
+    if place[:1] == ("engines",):
+        return isinstance(value, str | list | dict) and not HARMLESS & set(place)
+    return SECRET in place
 
 
 def _refuse_unknown_names() -> None:

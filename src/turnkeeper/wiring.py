@@ -31,7 +31,7 @@ from turnkeeper.runtime.doctor import Visit, examine
 from turnkeeper.runtime.house import House, Parts
 from turnkeeper.runtime.intake import Policy
 from turnkeeper.runtime.stage import Stage
-from turnkeeper.settings import EngineSettings, Settings
+from turnkeeper.settings import EngineSettings, Settings, default_data_dir
 from turnkeeper.skills.install import Library
 from turnkeeper.skills.package import Shelf
 from turnkeeper.skills.workspace import RunFolder
@@ -165,6 +165,7 @@ def known_engines(settings: Settings) -> dict[str, Engine]:
             config=each.config,
             login_home=each.login_home,
             managed=settings.engine_folder,
+            data_dir=None if settings.data_dir == default_data_dir() else settings.data_dir,
         )
         for name, each in chosen.items()
     }

@@ -36,7 +36,7 @@ def refused() -> str:
         ("UPLOAD_TIMEOUT_SEC", "-5", "TURNKEEPER_UPLOAD_TIMEOUT_SEC = '-5': "),
         ("STICKY_SLOTS", "1.5", "TURNKEEPER_STICKY_SLOTS = '1.5': "),
         ("SLOTS", "two\nlines", r"TURNKEEPER_SLOTS = 'two\nlines': "),
-        ("ENGINES__DEMO__SPEED", "fast", "TURNKEEPER_ENGINES__DEMO__SPEED = 'fast': "),
+        ("ENGINES__DEMO__SPEED", "fast", "TURNKEEPER_ENGINES__DEMO__SPEED = (not shown): "),
         ("ENGINES__CODEX__COMMAND", "'codex", "TURNKEEPER_ENGINES__CODEX__COMMAND = "),
         ("SLOT", "5", "there is no setting TURNKEEPER_SLOT; known are: "),
         ("SLOTS__LIMIT", "5", "there is no setting TURNKEEPER_SLOTS__LIMIT; known are: "),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import tomllib
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.engines.recordings import ENGINES, a_plan, command_of
-from turnkeeper.core.errors import EngineNotReady, InvalidRequest, ModelUnknown
+from turnkeeper.core.errors import EngineNotReady, InvalidRequest, ModelUnknown, SettingsInvalid
 from turnkeeper.core.run import Mode
 from turnkeeper.core.waiting import ProfileKind
 from turnkeeper.engines.base import PASSED_ON, EngineConfig, Launch, Login, LoginKind
@@ -357,6 +358,7 @@ def written(launch: Launch) -> dict[str, Any]:
     return {
         path: tomllib.loads(data.decode()) if path.endswith(".toml") else json.loads(data)
         for path, data in launch.files.items()
+        if path in {cli.settings_file for cli in CLIS.values()}
     }
 
 
@@ -400,11 +402,25 @@ FILES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+EMPTY_FILES = {
+    "codex": {".codex/.env": b""},
+    "opencode": {
+        ".config/opencode/opencode.jsonc": b"{}",
+        ".config/opencode/config.json": b"{}",
+        ".opencode/opencode.json": b"{}",
+        ".opencode/opencode.jsonc": b"{}",
+    },
+}
+"""What an agent leaves in one of these would be read as settings in its next turn: where the key goes, say."""
+
+
 @each_cli
 def test_files(engine: str, made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     alone(monkeypatch)
-    expected = dict([FILES[engine]]) if engine in FILES else {}
-    assert written(made(engine).launch(a_plan())) == expected
+    launch = made(engine).launch(a_plan())
+    assert written(launch) == (dict([FILES[engine]]) if engine in FILES else {CLIS[engine].settings_file: {}})
+    others = {name: data for name, data in launch.files.items() if name != CLIS[engine].settings_file}
+    assert others == EMPTY_FILES.get(engine, {})
 
 
 @each_cli
@@ -429,7 +445,8 @@ def test_settings_of_the_operator_are_laid_over_ours(
         ("gemini", {}, selected("oauth-personal")),
         ("opencode", {"OPENCODE_API_KEY": SECRET}, {}),
         ("opencode", {"OPENAI_API_KEY": SECRET}, {"disabled_providers": ["opencode"]}),
-        ("opencode", {}, {}),
+        ("opencode", {}, {"disabled_providers": ["opencode"]}),
+        ("codex", {"OPENAI_BASE_URL": PLACE}, {}),
         (
             "codex",
             {"OPENAI_BASE_URL": PLACE, "CODEX_API_KEY": SECRET},
@@ -533,7 +550,7 @@ def test_an_engine_is_ready_when_its_program_is_there_and_a_key(
 
 @each_cli
 def test_an_engine_without_a_login_says_how_to_log_in(
-    engine: str, made: Any, monkeypatch: pytest.MonkeyPatch
+    engine: str, made: Any, logins: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alone(monkeypatch)
     cli: CliEngine = made(engine)
@@ -542,12 +559,35 @@ def test_an_engine_without_a_login_says_how_to_log_in(
     assert refused.reason == f"nobody is logged in to {engine}, and no key is set"
     # By the very program that was found: its name may mean nothing to the person's shell.
     login = cli.login_command.replace(cli.login_command.partition(" ")[0], str(refused.path), 1)
-    ways = [f"export {cli.keys[0]}=... before the service starts", login if cli.login_command else ""]
+    login = f"HOME={logins} {login}" if cli.login_command else ""
+    ways = [f"export {cli.keys[0]}=... before the service starts", login]
     assert refused.fix == ", or: ".join(way for way in ways if way)
     # The operator's own variables or settings may be a login that only the engine knows.
-    for own in ({"env": ("CORP_REGION=north",)}, {"config": {"apiKeyHelper": "/opt/key"}}):
+    ways_of_theirs: list[dict[str, Any]] = [{"env": ("CORP_TOKEN=x",)}, {"config": {cli.own_logins[0]: {}}}]
+    for own in ways_of_theirs:
         own_way = made(engine, **own).readiness()
         assert (own_way.ready, own_way.login) == (True, Login(LoginKind.SETTINGS, f"engines.{engine}"))
+    # Most of them are not: nobody is logged in by a name or a limit.
+    for name in ("RUST_LOG=error", "GIT_AUTHOR_NAME=Jane Doe", "MAX_THINKING_TOKENS=1000"):
+        other = made(engine, env=(name,), config={"mine": 1}).readiness()
+        assert (other.ready, other.login.kind) == (False, LoginKind.NONE)
+
+
+@each_cli
+def test_the_operator_has_the_last_word(engine: str, made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A switch of ours can be set otherwise, and a key that the service has be kept from this engine."""
+    cli: CliEngine = made(engine)
+    alone(monkeypatch, **{cli.keys[0]: SECRET})
+    switches = tuple(f"{name}=mine" for name in cli.switches)
+    launch: Launch = made(engine, env=(*switches, f"{cli.keys[0]}=", "CORP_TOKEN=x")).launch(a_plan())
+    assert all(launch.env[name] == "mine" for name in cli.switches)
+    assert SECRET not in launch.env.values()
+
+
+def test_a_configuration_that_cannot_be_written_stops_the_start() -> None:
+    for engine, config in (("codex", {"mine": None}), ("gemini", {"day": date(2026, 11, 16)})):
+        with pytest.raises(SettingsInvalid, match=rf"engines\.{engine}\.config cannot be written"):
+            CLIS[engine](EngineConfig(config=config))
 
 
 @each_cli

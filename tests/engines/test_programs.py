@@ -296,7 +296,7 @@ class TestVersion:
         assert found("iflow").version == "1.0.0"
         told = dict(line.partition("=")[::2] for line in noted.read_text().splitlines())
         assert SECRET not in noted.read_text()
-        assert told["HERE"] == f"{told['HOME']} 0"
+        assert told["HERE"] == f"{told['HOME']} 1"  # for its temporary files
         assert told["HOME"] != os.environ.get("HOME")
         assert not Path(told["HOME"]).exists()
 

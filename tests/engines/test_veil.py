@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from hypothesis import given
@@ -47,7 +48,23 @@ def test_what_could_be_anything_is_left_alone() -> None:
 
 
 def test_of_two_that_begin_alike_the_longer_is_hidden_whole() -> None:
-    assert hidden(b"secret-one-two", secrets=("secret-one", "secret-one-two")) == b"*" * 14
+    for border in range(15):
+        chunks = (b"secret-one-two"[:border], b"secret-one-two"[border:])
+        assert hidden(*chunks, secrets=("secret-one", "secret-one-two")) == b"*" * 14
+    assert hidden(b"secret-one", b"-three", secrets=("secret-one", "secret-one-two")) == b"*" * 10 + b"-three"
+
+
+def test_secrets_that_overlap_are_hidden_together() -> None:
+    text = b"a secret-end-of-it, too"
+    for border in range(len(text) + 1):
+        shown = hidden(text[:border], text[border:], secrets=("secret-end", "end-of-it"))
+        assert shown == b"a ****************, too"
+
+
+def test_quoted_twice() -> None:
+    secret = "first line\nsecond"
+    quoted = json.dumps(json.dumps({"key": secret}))
+    assert "first" not in hidden(quoted.encode(), secrets=(secret,)).decode()
 
 
 def test_a_message_that_is_told_in_pieces() -> None:
@@ -69,6 +86,7 @@ def test_a_message_that_is_told_in_pieces() -> None:
     assert [each for each in shown if not isinstance(each, TextDelta)] == [Reasoning("hm"), Ended()]
     before_the_end = shown[shown.index(Reasoning("hm")) - 1]
     assert isinstance(before_the_end, TextDelta)
+    assert pieces.has_hidden
     assert TextDelta(KEY[:5], "1") in shown  # of another message than what follows
     assert pieces.close() == []
     assert pieces.hide([TextDelta(KEY[:5], "3")]) == []

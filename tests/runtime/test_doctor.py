@@ -221,7 +221,7 @@ class TestLogin:
         found = await room.examine(env=())
         assert outcomes(found) == {"program": "ok", "version": "ok", "login": "fail", "starts": "ok"}
         assert sentence(found, "login") == "nobody is logged in to codex, and no key is set"
-        assert str(fix(found, "login")).endswith(f", or: {room.cli} login")
+        assert str(fix(found, "login")).endswith(f", or: HOME={room.logins} {room.cli} login")
         assert not found.is_good
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,18 +16,10 @@ if TYPE_CHECKING:
     from turnkeeper.wiring import Diagnosis, Installed
 
 OURS = Path(__file__).parents[1]
-INSTALL = "turnkeeper engines install"
 COLUMNS = ("engine", "ready", "version", "login", "profiles", "path")
 COLOURS = {"ok": "green", "warn": "yellow", "fail": "red", "yes": "green", "no": "red"}
 
 Told = Mapping[str, Any]
-
-
-def fix(command: str | None, data_dir: Path | None) -> str | None:
-    """To be copied as it is: what was looked at here must be what is changed there."""
-    if command is None or data_dir is None or not command.startswith(INSTALL):
-        return command
-    return f"{command} --data-dir {shlex.quote(str(data_dir))}"
 
 
 # List
@@ -124,18 +115,18 @@ def installed(done: Installed) -> str:
 # Doctor
 
 
-def diagnosis(found: Diagnosis, data_dir: Path | None) -> str:
+def diagnosis(found: Diagnosis) -> str:
     word = typer.style("good", fg="green") if found.is_good else typer.style("not good", fg="red")
     lines = [f"{printable(found.engine)}: {word}"]
     for check in found.checks:
         outcome = typer.style(f"{check.outcome.value:4}", fg=COLOURS[check.outcome.value])
         lines.append(f"  {outcome}  {check.name:8} {printable(check.sentence)}")
-        if how := fix(check.fix, data_dir):
-            lines.append(f"{'':17}fix: {printable(how)}")
+        if check.fix:
+            lines.append(f"{'':17}fix: {printable(check.fix)}")
     return "\n".join(lines)
 
 
-def diagnosis_json(found: Diagnosis, data_dir: Path | None) -> dict[str, Any]:
+def diagnosis_json(found: Diagnosis) -> dict[str, Any]:
     turn = found.turn
     failure = turn.failure if turn else None
     return {
@@ -146,7 +137,7 @@ def diagnosis_json(found: Diagnosis, data_dir: Path | None) -> dict[str, Any]:
                 "name": each.name,
                 "outcome": each.outcome.value,
                 "message": each.sentence,
-                "fix": fix(each.fix, data_dir),
+                "fix": each.fix,
             }
             for each in found.checks
         ],

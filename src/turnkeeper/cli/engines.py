@@ -33,7 +33,7 @@ SomeNames = Annotated[
 def list_all(data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Show which engines are ready, and what makes the others so."""
     settings = _settings(data_dir)
-    found = [_told(engine, data_dir) for engine in _known(settings).values()]
+    found = [_told(engine) for engine in _known(settings).values()]
     if as_json:
         _print_json({"engines": found})
         return
@@ -60,7 +60,7 @@ def install(names: Name, data_dir: DataDir = None, as_json: AsJson = False) -> N
             complain(error.message)
         else:
             if not as_json:
-                _tell_installed(settings, done[-1], data_dir)
+                _tell_installed(settings, done[-1])
     if as_json:
         refusals = [
             {"name": name, "code": error.code, "message": error.message} for name, error in failed.items()
@@ -91,12 +91,12 @@ def doctor(
     for name in chosen:
         found.append(_examine(settings, name, turn))
         if not as_json:
-            typer.echo(texts.diagnosis(found[-1], data_dir))
+            typer.echo(texts.diagnosis(found[-1]))
     only_demo = not names and all(known[name].is_demo for name in chosen)
     if as_json:
-        _print_json({"engines": [texts.diagnosis_json(each, data_dir) for each in found]})
+        _print_json({"engines": [texts.diagnosis_json(each) for each in found]})
     else:
-        example = texts.fix(f"{texts.INSTALL} codex", data_dir) if only_demo else None
+        example = known["codex"].readiness().fix if only_demo else None
         typer.echo(texts.conclusion(found, with_turn=turn, example=example))
     if only_demo or not all(each.is_good for each in found):
         raise typer.Exit(FOUND)
@@ -135,13 +135,13 @@ def _install(settings: Settings, name: str) -> Installed:
     return run(name, lambda report: wiring.install_engine(settings, name, report), plainly=True)
 
 
-def _tell_installed(settings: Settings, done: Installed, data_dir: Path | None) -> None:
+def _tell_installed(settings: Settings, done: Installed) -> None:
     typer.echo(texts.installed(done))
     engine = _known(settings)[done.name]
     if settings.engines.get(done.name) and settings.engines[done.name].command:
         typer.echo(f"  it is not used as long as engines.{done.name}.command is set")
     elif not engine.readiness().ready:
-        typer.echo(texts.notes([_told(engine, data_dir)]))
+        typer.echo(texts.notes([_told(engine)]))
 
 
 def _examine(settings: Settings, name: str, with_turn: bool) -> Diagnosis:
@@ -162,20 +162,11 @@ def _is_installed(engine: Engine) -> bool:
     return engine.readiness().path is not None
 
 
-def _told(engine: Engine, data_dir: Path | None) -> dict[str, Any]:
+def _told(engine: Engine) -> dict[str, Any]:
     """In the words of the API."""
-    ready = engine.readiness()
-    return {
-        "name": engine.name,
-        "ready": ready.ready,
-        "path": ready.path,
-        "version": ready.version,
-        "login": {"kind": ready.login.kind.value, "source": ready.login.source},
-        "reason": ready.reason,
-        "fix": texts.fix(ready.fix, data_dir),
-        "warning": ready.warning,
-        "profiles": [kind.value for kind in engine.profiles],
-    }
+    from turnkeeper.web import views
+
+    return views.engine_view(engine, engine.readiness())
 
 
 def _print_json(value: dict[str, Any]) -> None:

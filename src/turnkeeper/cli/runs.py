@@ -158,17 +158,22 @@ def _attempt_text(attempt: Attempt, words: Path) -> str:
         "said": seen.get("said"),
     }
     if attempt.launch is None:
-        return f"{_aligned(rows)}\nNo process was started for this turn."
+        return f"{_aligned(rows)}\nNothing is recorded of a process (yet): none was started, or it has not spoken."
     return f"{_aligned(rows)}\nBy hand (it plays in the run's own folder and session):\n\n{by_hand(launch, words)}"
 
 
 def by_hand(launch: Mapping[str, Any], words: Path) -> str:
     """A command for a shell that starts the same process; secrets are taken from the shell's own environment."""
-    home = Path(launch["env"]["HOME"])
-    lines = [shlex.join(["cp", path, str(home / name)]) for name, path in launch["login_files"].items()]
+    env, home = launch["env"], Path(launch["env"]["HOME"])
+    copies = {path: str(home / name) for name, path in launch["login_files"].items()}
+    lines = [
+        shlex.join(["mkdir", "-p", env["TMPDIR"]]),
+        *(shlex.join(["cp", *each]) for each in copies.items()),
+    ]
     lines += [f"cd {shlex.quote(launch['cwd'])} && env -i \\"]
     lines += [f"  {_variable(launch, name)} \\" for name in launch["env"]]
     lines += [f"  {shlex.join(launch['argv'])} \\", f"  < {shlex.quote(str(words))}"]
+    lines += [shlex.join(["rm", *copies.values()])] if copies else []
     return "\n".join(lines)
 
 

@@ -126,7 +126,8 @@ def _no_evidence(seen: Evidence) -> Verdict:
 
 def _why_interrupted(seen: Evidence) -> Failure:
     if seen.exit is ExitKind.OOM_KILLED:
-        return Failure(Code.ENGINE_OOM_KILLED, seen.said or "the kernel ended the engine: memory ran out")
+        words = "the engine was killed, and the kernel counted a kill for lack of memory meanwhile"
+        return Failure(Code.ENGINE_OOM_KILLED, f"{words}: {seen.said}" if seen.said else words)
     if seen.exit is ExitKind.FOREIGN_SIGNAL:
         return Failure(Code.ENGINE_CRASHED, seen.said or "a signal that was not ours ended the engine")
     if seen.terminal is Terminal.ERROR or seen.exit is not ExitKind.OK:

@@ -280,15 +280,16 @@ def _played(attempt: Attempt, run: Run, report: TurnReport, now: datetime) -> At
 
 
 def _interrupt(run: Run, now: datetime, *, process_started: bool, counts: bool, report: TurnReport) -> Change:
+    said = {"usage": _add(run.usage, report.usage), "warnings": _all_warnings(run, report)}
     if run.ending is not None:
-        return finish_ending(run, now, output=report.output)
+        return finish_ending(run, now, output=_closing_words(run, report, now), **said)
     handle = report.handle or run.handle
     interruptions = run.interruptions + (1 if counts else 0)
     resumable = handle is not None and handle.loadable
     allowed = run.job.on_interrupted is OnInterrupted.RESUME and interruptions <= MAX_INTERRUPTIONS
     if not allowed or (process_started and not resumable):
         failure = Failure(Code.RUN_INTERRUPTED, _why_not_resumed(run, interruptions))
-        return reconcile_failed(run, failure, now, output=report.output)
+        return reconcile_failed(run, failure, now, output=_closing_words(run, report, now), **said)
     # An earlier try of this attempt may have reached the engine; then its session goes on, it does not start anew.
     goes_on = process_started or run.next_turn is NextTurn.CONTINUE
     if not goes_on:
@@ -303,19 +304,21 @@ def _interrupt(run: Run, now: datetime, *, process_started: bool, counts: bool, 
         handle=handle,
         interruptions=interruptions,
         warnings=_all_warnings(run, report),
-        usage=_add(run.usage, report.usage),
+        usage=said["usage"],
         next_turn=NextTurn.CONTINUE if goes_on else NextTurn.RESTART,
         recovery=Recovery(Trigger.RESUME_TURN, now),
         enqueue=True,
     )
 
 
-def reconcile_failed(run: Run, failure: Failure, now: datetime, *, output: Sequence[Event] = ()) -> Change:
+def reconcile_failed(
+    run: Run, failure: Failure, now: datetime, *, output: Sequence[Event] = (), **fields: Any
+) -> Change:
     """A run that was told to end is ended as it was told, whatever else went wrong."""
     if run.ending is not None:
-        return finish_ending(run, now, output=output)
+        return finish_ending(run, now, output=output, **fields)
     recovery = Recovery(Trigger.RECONCILE_FAILED, now)
-    return fail(run, Trigger.RECONCILE_FAILED, failure, now, cause=output, recovery=recovery)
+    return fail(run, Trigger.RECONCILE_FAILED, failure, now, cause=output, recovery=recovery, **fields)
 
 
 def _succeed(run: Run, verdict: gate.Succeed, report: TurnReport, now: datetime) -> Change:

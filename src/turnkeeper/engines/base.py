@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -44,6 +46,7 @@ LARGEST_NUMBER = 2**63
 MAX_DEPTH = 200
 """How deep an object may be nested. A deeper one can just be read, and then breaks whoever writes it down."""
 
+_USER_INFO = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*://)?[^\s/:@]*:(?P<password>[^\s/@]+)@")
 _decode = msgspec.json.Decoder().decode
 
 
@@ -155,6 +158,12 @@ class EngineConfig:
     """Where the operator's login files are; None: the home of the user that runs the service."""
     managed: Path | None = None
     """The folder with the engines that Turnkeeper installed itself."""
+    data_dir: Path | None = None
+    """Named in the commands that we tell people to run; None: it is the one that they would mean anyhow."""
+
+    def install_command(self, name: str) -> str:
+        where = f" --data-dir {shlex.quote(str(self.data_dir))}" if self.data_dir else ""
+        return f"turnkeeper engines install {name}{where}"
 
 
 class Engine(Protocol):
@@ -260,8 +269,14 @@ def scratch(home: Path) -> Path:
     return home / ".scratch"
 
 
-def private_env(home: Path, **more: str) -> dict[str, str]:
+def password_in(address: str) -> str | None:
+    """Of `http://user:password@host`, with or without what stands before the user."""
+    found = _USER_INFO.match(address)
+    return found["password"] if found else None
+
+
+def private_env(home: Path, more: Mapping[str, str] | None = None) -> dict[str, str]:
     """With a home of its own, and nobody there to be asked."""
     passed = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     own = {"HOME": str(home), "TMPDIR": str(scratch(home)), "TERM": "dumb", "NO_COLOR": "1"}
-    return passed | own | more
+    return passed | own | dict(more or {})

@@ -58,6 +58,7 @@ class ClaudeEngine(CliEngine):
     )
     login_files = (".claude/.credentials.json",)
     login_command = "claude auth login"
+    own_logins = ("apiKeyHelper", "env", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX")
     settings_file = ".claude/settings.json"
     switches = SWITCHES
 

@@ -16,12 +16,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from turnkeeper.core.errors import EngineNotReady, InvalidRequest, ModelUnknown
+from turnkeeper.core.errors import EngineNotReady, InvalidRequest, ModelUnknown, SettingsInvalid
 from turnkeeper.core.skill import Skill
 from turnkeeper.core.waiting import ProfileKind
 from turnkeeper.engines import programs
 from turnkeeper.engines.base import (
-    PASSED_ON,
     Dialect,
     EngineConfig,
     Launch,
@@ -34,7 +33,7 @@ from turnkeeper.engines.base import (
 from turnkeeper.engines.dialect import SESSION_ID
 from turnkeeper.engines.programs import Missing, Package, Program
 
-_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
+_SECRET_NAME = re.compile(r"KEY|TOKEN(?!S)|SECRET|PASS|CREDENTIAL|AUTH(?!OR)", re.IGNORECASE)
 
 
 class CliEngine:
@@ -52,10 +51,14 @@ class CliEngine:
     """Variables that it is given as well, and that are no secrets: where a key is valid, which model it is for."""
     login_files: ClassVar[tuple[str, ...]] = ()
     """What a person who logs in leaves in the home; without the first, nobody has."""
+    own_logins: ClassVar[tuple[str, ...]] = ()
+    """Settings and variables by which an operator brings a login of another kind: a provider, a cloud."""
     login_command: ClassVar[str] = ""
     """How a person logs in."""
     settings_file: ClassVar[str] = ""
     """Where it reads its settings, inside the home."""
+    empty_files: ClassVar[Mapping[str, bytes]] = {}
+    """Other files that it would read settings from: an agent could leave some there that send the key elsewhere."""
     switches: ClassVar[Mapping[str, str]] = {}
     """Variables that keep it from updating itself, reporting home or asking for somebody."""
 
@@ -66,7 +69,10 @@ class CliEngine:
 
     def __init__(self, config: EngineConfig) -> None:
         self._config = config
-        self._login_home = config.login_home or Path.home()
+        try:
+            self.dump(config.config)
+        except (TypeError, ValueError) as error:
+            raise SettingsInvalid(f"engines.{self.name}.config cannot be written for it: {error}") from error
         self.default_model = config.model
 
     def find(self) -> Program | Missing:
@@ -90,9 +96,10 @@ class CliEngine:
         if keys:
             return Login(LoginKind.KEY, keys[0])
         path = self._login_home / self.login_files[0] if self.login_files else None
-        if path is not None and path.is_file():
+        if path is not None and os.path.isfile(path):  # noqa: PTH113 (a folder that is closed to us has none)
             return Login(LoginKind.FILE, str(path))
-        if self._config.env or self._config.config:
+        brought = {*self._config.config, *self._given} & {*self.own_logins}
+        if brought or any(map(self._is_secret, self._given)):
             return Login(LoginKind.SETTINGS, f"engines.{self.name}")
         return Login(LoginKind.NONE if self.keys or self.login_files else LoginKind.NOT_NEEDED)
 
@@ -108,12 +115,13 @@ class CliEngine:
         if isinstance(program, Missing):
             raise EngineNotReady(f"{self.name} is not ready: {program.reason}. To fix it: {program.fix}")
         given = self.variables(self._variables())
-        env = private_env(plan.home, **self.switches, **program.env, **self.places(plan.home), **given)
+        # The operator's own words come last: whoever names a switch of ours means it.
+        env = private_env(plan.home, {**self.switches, **self.places(plan.home), **given})
         return Launch(
             argv=(*program.command, *self.words(plan)),
             env=env,
             files=self._files(login),
-            secrets={name: self._source(name) for name, value in env.items() if self._is_secret(name, value)},
+            secrets={name: self._source(name) for name in env if self._is_secret(name)},
             login_files=self._login_files() if login.kind is LoginKind.FILE else {},
             version=program.version,
             program=program.command,
@@ -155,18 +163,25 @@ class CliEngine:
 
     def value(self, name: str) -> str | None:
         """Of a variable that it is given, if that has one."""
-        return self._given.get(name) or os.environ.get(name) or None
+        given = self._given.get(name)
+        return (os.environ.get(name) if given is None else given) or None
 
     def _variables(self) -> dict[str, str]:
         found = {name: self.value(name) for name in (*self.keys, *self.addresses, *self._given)}
         return {name: value for name, value in found.items() if value}
 
-    def _is_key(self, name: str) -> bool:
-        return name in self.keys or (name in self._given and bool(_SECRET_NAME.search(name)))
+    @property
+    def _login_home(self) -> Path:
+        return self._config.login_home or Path(os.path.expanduser("~"))  # noqa: PTH111 (never raises)
 
-    def _is_secret(self, name: str, value: str) -> bool:
-        """Of what is passed on to everybody, an address may have a password in it."""
-        return self._is_key(name) or (name in PASSED_ON and "://" in value and "@" in value)
+    def _is_key(self, name: str) -> bool:
+        """One of its own, or one that the operator's configuration refers to."""
+        return name in self.keys or (
+            self._is_secret(name) and name in json.dumps(dict(self._config.config), default=str)
+        )
+
+    def _is_secret(self, name: str) -> bool:
+        return name in self.keys or (name in self._given and bool(_SECRET_NAME.search(name)))
 
     def _source(self, name: str) -> str:
         """Where its value comes from: a key may be given under another name than the operator's."""
@@ -176,17 +191,21 @@ class CliEngine:
 
     def _login_files(self) -> dict[str, Path]:
         paths = {name: self._login_home / name for name in self.login_files}
-        return {name: path for name, path in paths.items() if path.is_file()}
+        return {name: path for name, path in paths.items() if os.path.isfile(path)}  # noqa: PTH113
 
     def _files(self, login: Login) -> dict[str, bytes]:
+        """Also where there is nothing to say: one that an agent left there would speak instead."""
         settings = _laid_over(self.settings(login), self._config.config)
-        return {self.settings_file: self.dump(settings)} if self.settings_file and settings else {}
+        own = {self.settings_file: self.dump(settings)} if self.settings_file else {}
+        return {**self.empty_files, **own}
 
     def _login_fix(self, program: Program) -> str:
         ways = [f"export {self.keys[0]}=... before the service starts"] if self.keys else []
         if self.login_command:
             name, *words = self.login_command.split()
-            ways += [shlex.join([*([name] if shutil.which(name) else program.command), *words])]
+            command = shlex.join([*([name] if shutil.which(name) else program.command), *words])
+            home = self._config.login_home
+            ways += [f"HOME={shlex.quote(str(home))} {command}" if home else command]
         return ", or: ".join(ways) or f"set engines.{self.name}.env to a variable with a key"
 
     def _untested(self, version: str | None) -> str | None:
@@ -198,7 +217,7 @@ class CliEngine:
     def _other_version(self, program: Program) -> str:
         if program.is_configured:
             return f"set engines.{self.name}.command to another program, or leave it away"
-        return f"turnkeeper engines install {self.name}"
+        return self._config.install_command(self.name)
 
 
 def _laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

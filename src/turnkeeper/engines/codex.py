@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import tomli_w
 
@@ -14,7 +14,7 @@ from turnkeeper.core.errors import Code, Warn
 from turnkeeper.core.run import Failure
 from turnkeeper.core.turn import Ended, Reasoning, Remark, Text, ToolCall, TurnEvent
 from turnkeeper.engines import meaning
-from turnkeeper.engines.base import Dialect, Login, TurnPlan
+from turnkeeper.engines.base import Dialect, Login, LoginKind, TurnPlan
 from turnkeeper.engines.cli import CliEngine, option
 from turnkeeper.engines.dialect import CliDialect, session_usage
 from turnkeeper.engines.programs import Package
@@ -58,7 +58,9 @@ class CodexEngine(CliEngine):
     addresses = ("OPENAI_BASE_URL",)
     login_files = (".codex/auth.json",)
     login_command = "codex login"
+    own_logins = ("model_provider", "model_providers")
     settings_file = ".codex/config.toml"
+    empty_files: ClassVar[Mapping[str, bytes]] = {".codex/.env": b""}
 
     def words(self, plan: TurnPlan) -> Sequence[str]:
         flags = ("--json", "--yolo", "--skip-git-repo-check", *option("-m", plan.model))
@@ -75,7 +77,8 @@ class CodexEngine(CliEngine):
         return {**given, "CODEX_API_KEY": key} if key else given
 
     def settings(self, login: Login) -> Mapping[str, Any]:
-        address = self.value("OPENAI_BASE_URL")
+        # A person's login is for its maker alone, whatever address the keys of others are for.
+        address = self.value("OPENAI_BASE_URL") if login.kind is not LoginKind.FILE else None
         return {**SETTINGS, **_provider(address)} if address else SETTINGS
 
     def dump(self, settings: Mapping[str, Any]) -> bytes:

@@ -68,6 +68,7 @@ class GeminiEngine(CliEngine):
     )
     login_files = (".gemini/oauth_creds.json", ".gemini/google_accounts.json")
     login_command = "gemini"
+    own_logins = ("security", "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_GENAI_USE_VERTEXAI")
     settings_file = ".gemini/settings.json"
     switches = SWITCHES
 

@@ -36,6 +36,7 @@ class IflowEngine(CliEngine):
     )
     keys = ("IFLOW_API_KEY",)
     addresses = ("IFLOW_BASE_URL", "IFLOW_MODEL_NAME", "IFLOW_SELECTED_AUTH_TYPE")
+    own_logins = ("apiKey", "baseUrl")
     settings_file = ".iflow/settings.json"
 
     def words(self, plan: TurnPlan) -> Sequence[str]:

@@ -36,4 +36,7 @@ def builds_of(machine: str, *, has_glibc: bool, cpu_info: str) -> Mapping[str, s
 
 def has_glibc() -> bool:
     """As this Python was built, and so the programs beside it."""
-    return "CS_GNU_LIBC_VERSION" in os.confstr_names
+    try:
+        return bool(os.confstr("CS_GNU_LIBC_VERSION"))
+    except (OSError, ValueError):  # musl knows the name, and has no answer
+        return False

@@ -24,6 +24,8 @@ BY_STATUS = {
     402: Code.ENGINE_QUOTA_EXHAUSTED,
     429: Code.ENGINE_RATE_LIMITED,
 }
+PROXY_LOGIN = 407
+"""Not the engine's: its own words speak of authentication too."""
 """What a status says by itself. A 403 may be about a key, a country or a firewall; a 404 about anything."""
 
 
@@ -153,7 +155,7 @@ _AUTH = _any(
 )
 _OF_THE_LOGIN = _any(
     r"\b(?:api[ _-]?key|token|credentials?|log(?:ged)? ?in|sign(?:ed)? in|authenticat(?:e|ed|ion))\b",
-    r"\b(?:account|subscription|plan|permissions?|organi[sz]ation|workspace|membership|licen[cs]e)\b",
+    r"\b(?:account|subscription|permissions?|membership|licen[cs]e)\b",
 )
 """What a 403 is about, if it is about whoever asks."""
 
@@ -230,7 +232,7 @@ def _shown(words: str) -> str:
 
 
 def _code(status: int | None, kinds: frozenset[str], words: str) -> Code:
-    if status is not None and status >= 500:
+    if status is not None and (status >= 500 or status == PROXY_LOGIN):
         return Code.ENGINE_FAILED
     by_kind = next((code for code, known in BY_KIND.items() if known & kinds), None)
     if by_kind is not None:

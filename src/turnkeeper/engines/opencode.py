@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 from turnkeeper.core.errors import Code
 from turnkeeper.core.run import Failure
@@ -61,7 +63,15 @@ class OpencodeEngine(CliEngine):
     )
     login_files = (".local/share/opencode/auth.json",)
     login_command = "opencode auth login"
+    own_logins = ("provider",)
     settings_file = ".config/opencode/opencode.json"
+    empty_files: ClassVar[Mapping[str, bytes]] = dict.fromkeys(
+        (
+            *(".config/opencode/opencode.jsonc", ".config/opencode/config.json"),
+            *(".opencode/opencode.json", ".opencode/opencode.jsonc"),
+        ),
+        b"{}",
+    )
     keys = (
         "ANTHROPIC_API_KEY",
         "DEEPSEEK_API_KEY",
@@ -90,11 +100,20 @@ class OpencodeEngine(CliEngine):
 
     def settings(self, login: Login) -> Mapping[str, Any]:
         # Its maker's models need no key: without one of theirs, nothing may be sent there by surprise.
-        is_theirs = login.kind is LoginKind.FILE or self.value("OPENCODE_API_KEY")
+        is_theirs = self.value("OPENCODE_API_KEY") or (
+            login.kind is LoginKind.FILE and _has_theirs(login.source)
+        )
         return SETTINGS if is_theirs else {**SETTINGS, "disabled_providers": ["opencode"]}
 
     def dialect(self, plan: TurnPlan) -> Dialect:
         return OpencodeDialect(plan)
+
+
+def _has_theirs(auth_file: str | None) -> bool:
+    try:
+        return "opencode" in json.loads(Path(auth_file or "").read_bytes())
+    except (OSError, ValueError, TypeError):
+        return False
 
 
 class OpencodeDialect(CliDialect):

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from turnkeeper.engines import machine, versions
@@ -43,8 +42,6 @@ class Program:
     path: str
     """What was found, as a person would recognise it."""
     version: str | None = None
-    env: Mapping[str, str] = field(default_factory=dict)
-    """What a launcher would have set."""
     is_configured: bool = False
     """The operator's own command: an install would not take its place."""
 
@@ -63,13 +60,17 @@ def find(name: str, package: Package | None, config: EngineConfig, otherwise: st
     if package is not None and config.managed is not None:
         managed = installed(name, package, config.managed / name, config.managed)
         if managed is not None:
-            return managed
-    fix = f"turnkeeper engines install {name}" if package else otherwise
+            return _with_fix(managed, config.install_command(name))
+    fix = config.install_command(name) if package else otherwise
     path = shutil.which(name)
     if path is None:
         return Missing(f"there is no program {name!r} on the PATH of the service", fix)
     # Where the engine runs, a relative entry of PATH would mean another folder.
     return _on_path(name, package, config, str(Path(path).absolute()), fix)
+
+
+def _with_fix(found: Program | Missing, fix: str) -> Program | Missing:
+    return replace(found, fix=fix) if isinstance(found, Missing) else found
 
 
 def installed(name: str, package: Package, place: Path, managed: Path | None) -> Program | Missing | None:
@@ -128,7 +129,7 @@ def _on_path(
     if isinstance(behind, Program):
         return Program(command=behind.command, path=path, version=behind.version)
     if behind is not None:
-        return Missing(behind.reason, behind.fix, path)
+        return Missing(behind.reason, config.install_command(name), path)
     # Not npm's, or laid out as no version that we know: it is started as a person would.
     answer = versions.ask((path,))
     if not answer.can_start:

@@ -54,6 +54,7 @@ class QwenEngine(CliEngine):
     package = Package(name="@qwen-code/qwen-code", version="0.24.4", script="cli.js", least_node=22)
     keys = ("OPENAI_API_KEY",)
     addresses = ("OPENAI_BASE_URL", "OPENAI_MODEL")
+    own_logins = ("security", "modelProviders", "env")
     settings_file = ".qwen/settings.json"
     switches = SWITCHES
 

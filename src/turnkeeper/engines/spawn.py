@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import fcntl
 import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal, cast
 
 from turnkeeper.engines import census
+
+PIPE_SIZE = 1024 * 1024
+"""As much as Linux lets anybody have, by default."""
 
 Subject = Literal["program", "cwd", "output"]
 
@@ -40,6 +45,15 @@ class SpawnFailed(Exception):
 
 def start(command: Command, mark: str) -> subprocess.Popen[bytes]:
     """In a session of its own, with pipes for all three streams."""
+    popen = _popen(command, mark)
+    for pipe in (popen.stdout, popen.stderr):
+        # Some CLIs exit without waiting for their reader: what does not fit into the pipe is lost.
+        with contextlib.suppress(OSError):  # there is a limit to what one user may have of it
+            fcntl.fcntl(cast("IO[bytes]", pipe).fileno(), fcntl.F_SETPIPE_SZ, PIPE_SIZE)
+    return popen
+
+
+def _popen(command: Command, mark: str) -> subprocess.Popen[bytes]:
     cwd = str(command.cwd)
     try:
         return subprocess.Popen(

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from turnkeeper.engines.base import private_env
+from turnkeeper.engines.base import private_env, scratch
 from turnkeeper.engines.lines import plain
 from turnkeeper.engines.process import Exit
 from turnkeeper.engines.spawn import Command, SpawnFailed, start
@@ -44,6 +44,14 @@ class Answer:
     """As far as this showed: a machine that is short of something says nothing about the program."""
 
 
+class _Failed(Exception):
+    """An answer that is not worth remembering: the next may be another."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(answer.trouble)
+        self.answer = answer
+
+
 def of_package(folder: Path, name: str) -> str | None:
     """Of the npm package in this very folder, if it has that name."""
     path = folder / MANIFEST
@@ -55,13 +63,17 @@ def of_package(folder: Path, name: str) -> str | None:
 
 
 def ask(command: tuple[str, ...], *, limit_sec: float = LIMIT_SEC) -> Answer:
-    """Blocking. What could not be started is tried again the next time: the file itself need not be the reason."""
+    """Blocking. What could not be started, or was too slow, is tried again the next time: the file need not be why."""
     program = shutil.which(command[0]) or command[0]
     files = tuple(_identity(os.path.realpath(word)) for word in (program, *command[1:]))
     try:
         return _once((command, files), lambda: _ask(command, limit_sec))
     except SpawnFailed as error:
         return Answer(trouble=str(error), can_start=error.is_passing)
+    except subprocess.TimeoutExpired:
+        return Answer(trouble=f"it did not answer to --version within {limit_sec:g} s")
+    except _Failed as failed:
+        return failed.answer
 
 
 def major(version: str | None) -> int:
@@ -90,12 +102,10 @@ def _manifest(path: Path) -> tuple[str | None, str | None]:
 
 def _ask(command: tuple[str, ...], limit_sec: float) -> Answer:
     with tempfile.TemporaryDirectory(prefix="turnkeeper-", ignore_cleanup_errors=True) as home:
+        scratch(Path(home)).mkdir()
         asked = Command((*command, "--version"), private_env(Path(home)), Path(home))
-        try:
-            with start(asked, MARK) as popen:
-                said, complaint = _listen(popen, limit_sec)
-        except subprocess.TimeoutExpired:
-            return Answer(trouble=f"it did not answer to --version within {limit_sec:g} s")
+        with start(asked, MARK) as popen:
+            said, complaint = _listen(popen, limit_sec)
     code = popen.returncode
     ended = Exit(code, None) if code >= 0 else Exit(None, -code)
     return _understood(ended, said, complaint)
@@ -116,7 +126,10 @@ def _understood(ended: Exit, said: bytes, complaint: bytes) -> Answer:
         return Answer(found[0])
     lines = [line.strip() for line in plain(complaint).splitlines() if line.strip()]
     words = f": {lines[-1][:MAX_WORDS]}" if lines else ""
-    return Answer(trouble=f"it answered to --version with {ended} and no version{words}")
+    answer = Answer(trouble=f"it answered to --version with {ended} and no version{words}")
+    if ended.code != 0:
+        raise _Failed(answer)
+    return answer
 
 
 _known: dict[Hashable, Future[Any]] = {}

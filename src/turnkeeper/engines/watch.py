@@ -24,6 +24,10 @@ BRIEFLY_BUSY, BURST_SEC = 0.25, 0.5
 """Between looks that are close together they may use more: a garbage collection takes its moment."""
 
 
+LOOK_SEC = 10
+"""How long a look may take: reading about a process that hangs in the kernel may hang, too."""
+
+
 class Limit(enum.StrEnum):
     FIRST_BYTE = "first_byte"
     IDLE = "idle"
@@ -42,8 +46,8 @@ class Living(Protocol):
 class Watch:
     """The time limits of one turn: `over` tells the first one that is reached.
 
-    One timer. A byte does not touch it: when it fires too early, it is set again for the rest. The processes are
-    looked at only in a silence. The loop's clock is monotonic and stands still while the machine sleeps.
+    One timer for the silence. A byte does not touch it: when it fires too early, it is set again for the rest. The
+    processes are looked at only in a silence. The loop's clock is monotonic and stands still while the machine sleeps.
     """
 
     def __init__(self, process: Living, limits: Timeouts, *, started_at: float | None = None) -> None:
@@ -55,8 +59,10 @@ class Watch:
         self._worked_at = self._started_at
         self._seen: tuple[float, Pulse] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._look_task: asyncio.Task[None] | None = None
+        self._looking: asyncio.Task[None] | None = None
         self.over: asyncio.Future[Limit] = self._loop.create_future()
+        # By itself: whatever becomes of the looks, no turn takes longer.
+        self._end_of_turn = self._loop.call_at(self._started_at + limits.turn_sec, self._end, Limit.TURN)
         self._check()
 
     @property
@@ -65,25 +71,21 @@ class Watch:
         return self._seen[1].commands if self._seen else ()
 
     def _check(self) -> None:
-        now, last = self._loop.time(), self._last_sign()
-        allowed, limit = self._silence()
-        turn_ends = self._started_at + self._limits.turn_sec
-        if now >= turn_ends:
-            self._end(Limit.TURN)
-        elif now - last < allowed / LOOKS:
-            self._again_at(min(last + allowed / LOOKS, turn_ends))
+        silent_since, (allowed, limit) = self._last_sign(), self._silence()
+        first_look = silent_since + allowed / LOOKS
+        if self._loop.time() < first_look:
+            self._again_at(first_look)
         else:
-            self._look_task = asyncio.ensure_future(self._look(limit, allowed))
+            self._looking = asyncio.ensure_future(self._look(limit, allowed))
 
     async def _look(self, limit: Limit, allowed: float) -> None:
         before, now = self._seen, self._loop.time()
         if before is not None and before[0] <= self._last_sign():
             before = None  # it spoke since: what it did until then says nothing about this silence
         try:
-            pulse = await self._process.pulse()
-            self._seen = (now, pulse)
-        except OSError as error:  # no descriptor left, say: that is no sign of death
-            log.warning("the processes of an engine cannot be looked at: %s", error)
+            self._seen = (now, await asyncio.wait_for(self._process.pulse(), LOOK_SEC))
+        except Exception as error:  # noqa: BLE001 (no descriptor, no thread, a hanging kernel: no sign of death)
+            log.warning("the processes of an engine cannot be looked at: %r", error)
             before = self._seen = None
         if before and self._seen and has_worked(before, self._seen):
             self._worked_at = now
@@ -92,8 +94,7 @@ class Watch:
             self._end(limit)
         else:
             next_look = now + allowed / LOOKS
-            due = min(next_look, silent_until) if silent_until > now else next_look
-            self._again_at(min(due, self._started_at + self._limits.turn_sec))
+            self._again_at(min(next_look, silent_until) if silent_until > now else next_look)
 
     def _last_sign(self) -> float:
         return max(self._worked_at, self._process.last_byte_at or 0)
@@ -116,8 +117,9 @@ class Watch:
         """The turn is over by itself: no limit fires any more."""
         if self._timer is not None:
             self._timer.cancel()
-        if self._look_task is not None:
-            self._look_task.cancel()
+        if self._looking is not None:
+            self._looking.cancel()
+        self._end_of_turn.cancel()
         self.over.cancel()
 
     def __enter__(self) -> Watch:

@@ -26,7 +26,15 @@ class SecondOpinion:
 
     @property
     def agrees(self) -> bool:
-        return bool(self.stored == self.again)
+        """What was not stored yet when the turn was judged cannot disagree."""
+        return bool(_known(self.stored) == _known(self.again))
+
+
+def _known(verdict: Any) -> Any:
+    """Without what is empty."""
+    if not isinstance(verdict, dict):
+        return verdict
+    return {name: _known(value) for name, value in verdict.items() if value is not None}
 
 
 def judge_again(stage: Stage, run: Run, attempt: Attempt) -> SecondOpinion | None:
@@ -51,7 +59,7 @@ def _replay(
     stage: Stage, run: Run, attempt: Attempt, how: judging.HowEnded, *, stdout: Path, stderr: Path
 ) -> Transcript:
     plan = stage.plan(run)
-    if attempt.next_turn in (NextTurn.START, NextTurn.RESTART):
+    if attempt.attempt_number == 1 and attempt.next_turn in (NextTurn.START, NextTurn.RESTART):
         plan = replace(plan, session=None)
     dialect = stage.engine(run.job.engine).dialect(plan)
     dialect.begin("")

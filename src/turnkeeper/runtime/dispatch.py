@@ -91,29 +91,33 @@ class Dispatcher:
         if ticket is None:
             return None
         position = next(number for number, known in enumerate(self._waiting, 1) if known == run_id)
-        return Place(position, self._obstacle(ticket) or WaitsFor.SLOT)
+        return Place(position, self._obstacle(ticket, {}) or WaitsFor.SLOT)
 
     def _pump(self) -> None:
         if not self._is_open:
             return
+        alone: dict[str, bool] = {}
         for ticket in list(self._waiting.values()):
             if len(self._busy) >= self._capacity.slots:
                 return
             # The same run may still be letting go of its last turn; its release pumps again.
-            if ticket.run_id not in self._busy and self._obstacle(ticket) is None:
+            if ticket.run_id not in self._busy and self._obstacle(ticket, alone) is None:
                 del self._waiting[ticket.run_id]
                 self._busy[ticket.run_id] = ticket
                 self._engines[ticket.engine] += 1
                 self._start(ticket)
 
-    def _obstacle(self, ticket: Ticket) -> WaitsFor | None:
+    def _obstacle(self, ticket: Ticket, alone: dict[str, bool]) -> WaitsFor | None:
+        """`alone`: what is known by now of engines whose turns must not overlap; each is asked about once."""
         if len(self._busy) >= self._capacity.slots:
             return WaitsFor.SLOT
         if ticket.is_sticky and self._sticky() >= self._capacity.sticky_slots:
             return WaitsFor.STICKY_SLOT
         busy, limit = self._engines[ticket.engine], self._capacity.engine_limits.get(ticket.engine)
+        if busy and ticket.engine not in alone:
+            alone[ticket.engine] = self._is_alone(ticket.engine)
         is_full = limit is not None and busy >= limit
-        return WaitsFor.ENGINE_LIMIT if is_full or (busy and self._is_alone(ticket.engine)) else None
+        return WaitsFor.ENGINE_LIMIT if is_full or (busy and alone[ticket.engine]) else None
 
     def _sticky(self) -> int:
         return sum(ticket.is_sticky for ticket in self._busy.values())

@@ -112,7 +112,8 @@ class Intake:
             if engine is not None and not engine.is_demo and engine.readiness().ready:
                 return name
         raise EngineNotReady(
-            "no engine was named and no real one is ready here; install one, set a default engine, "
+            "no engine was named and no real one is ready here; install one (turnkeeper engines install codex), "
+            "set a default engine, "
             'or try the built-in one with "engine": "demo"'
         )
 

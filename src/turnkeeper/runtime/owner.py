@@ -86,7 +86,10 @@ class Owner:
         session = self.session
         if session is not None:
             self._survivors = await (session.leave() if gently else session.end())
-            self._unreturned += await asyncio.to_thread(session.move_out)
+            unreturned = await asyncio.to_thread(session.move_out)
+            for problem in unreturned:
+                log.warning("run=%s %s", self.run_id, problem.message)
+            self._unreturned += unreturned
             session.close()
             self.session = None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from turnkeeper.core.contract import Contract
 from turnkeeper.core.errors import Code, TurnkeeperError
 from turnkeeper.core.run import Attempt, Interaction, Job, NextTurn, Run
 from turnkeeper.core.skill import Skill
-from turnkeeper.engines.base import Engine, Launch, TurnPlan, scratch
+from turnkeeper.engines.base import Engine, Launch, TurnPlan, password_in, scratch
 from turnkeeper.engines.spawn import Command
 from turnkeeper.runtime.turns import Start
 from turnkeeper.skills import artifacts, patch, prompt
@@ -172,10 +172,13 @@ class Stage:
 
 
 def start_of(launch: Launch, plan: TurnPlan, note: Path) -> Start:
+    # Whoever built the environment: an address with a password in it is a secret.
+    addresses = {name: name for name, value in launch.env.items() if password_in(value) is not None}
+    launch = replace(launch, secrets={**addresses, **launch.secrets})
+    values = [launch.env[name] for name in launch.secrets]
+    secrets = frozenset(text for value in values for text in (value, password_in(value)) if text)
     return Start(
-        command=Command(
-            launch.argv, launch.env, plan.workspace, frozenset(launch.env[name] for name in launch.secrets)
-        ),
+        command=Command(launch.argv, launch.env, plan.workspace, secrets),
         record=_record(launch, plan),
         login_files=launch.login_files,
         home=plan.home,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from turnkeeper.core import gate
-from turnkeeper.core.errors import Code
+from turnkeeper.core.errors import Code, EngineNotReady
 from turnkeeper.core.fcmp import Event, RawRef
 from turnkeeper.core.run import Failure, Handle, Mode, Timeouts
 from turnkeeper.core.turn import Transcript
@@ -44,9 +44,11 @@ async def play(start: Start, dialect: Dialect, folder: RunFolder, timeouts: Time
     transcript, session = Transcript(1), Session(start, dialect, timeouts)
     loop = asyncio.get_running_loop()
     began = loop.time()
-    await asyncio.to_thread(session.move_in)
     try:
+        await asyncio.to_thread(session.move_in)
         failure = await _play(session, transcript, folder)
+    except EngineNotReady as error:
+        failure = Failure(error.code, error.message)
     finally:
         problems = await asyncio.to_thread(session.move_out)
     return Played(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import signal
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,6 +27,7 @@ from turnkeeper.engines.veil import Pieces
 from turnkeeper.engines.watch import Limit, Watch
 from turnkeeper.runtime.clock import Clock
 from turnkeeper.runtime.judging import HowEnded
+from turnkeeper.skills.workspace import discard
 
 STDERR_LINES = 20
 STDERR_CHARS = 2000
@@ -65,7 +65,8 @@ class Session:
     def __init__(self, start: Start, dialect: Dialect, timeouts: Timeouts) -> None:
         self._start = start
         self._lent: Lent | None = None
-        self._oom_kills: int | None = None
+        self.oom_kills: int | None = None
+        """How many there had been when the turn began."""
         self.dialect = dialect
         self.timeouts = timeouts
         self.turn: Turn | None = None
@@ -77,13 +78,15 @@ class Session:
 
     def move_in(self) -> None:
         """Before the process: a place for its temporary files, and the operator's login if it needs that. Blocking."""
-        self._start.scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if self._start.login_files:
-            self._lent = lend(self._start.login_files, self._start.home, self._start.note)
+        start = self._start
+        discard(start.scratch)  # of a turn that a crash cut off
+        start.scratch.mkdir(mode=0o700, parents=True)
+        if start.login_files:
+            self._lent = lend(start.login_files, start.home, start.note)
 
     def move_out(self) -> list[RunWarning]:
         """When nothing of the process is alive, also if it never was. Blocking."""
-        _discard(self._start.scratch)
+        discard(self._start.scratch)
         lent, self._lent = self._lent, None
         problems = lent.take_back() if lent else []
         return [RunWarning(Warn.LOGIN_NOT_RETURNED, problem) for problem in problems]
@@ -94,14 +97,13 @@ class Session:
         return self._start.command.secrets | lent
 
     def start(self, mark: str, stdout: Path, stderr: Path) -> None:
-        self._oom_kills = memory.oom_kills()
         command = replace(self._start.command, secrets=self.secrets)
         self.process = Process.spawn(command, mark=mark, stdout=stdout, stderr=stderr, on_line=self._hear)
 
     def exit_kind(self, ended: Exit) -> ExitKind:
         if ended.signal is None:
             return ExitKind.OK if ended.code == 0 else ExitKind.NONZERO
-        is_counted = self._oom_kills is not None and (memory.oom_kills() or 0) > self._oom_kills
+        is_counted = self.oom_kills is not None and (memory.oom_kills() or 0) > self.oom_kills
         return (
             ExitKind.OOM_KILLED if ended.signal == signal.SIGKILL and is_counted else ExitKind.FOREIGN_SIGNAL
         )
@@ -161,6 +163,7 @@ class Turn:
         if transcript.handle is not None:
             self._opened.set_result(None)
         self._pieces = Pieces(session.secrets)
+        session.oom_kills = memory.oom_kills()
         self._stderr: deque[str] = deque(maxlen=STDERR_LINES)
         self._started_at = self._loop.time()
         session.turn = self
@@ -293,7 +296,12 @@ class Turn:
         process = self._session.process
         ended = process.exited.result() if process.exited.done() else None
         return HowEnded(
-            kind=kind, exit=ended, stderr=self.stderr, raw_is_whole=not process.is_raw_capped, **why
+            kind=kind,
+            exit=ended,
+            stderr=self.stderr,
+            # What was hidden in pieces is not hidden in the raw log: heard again it would be another turn.
+            raw_is_whole=not (process.is_raw_capped or self._pieces.has_hidden),
+            **why,
         )
 
     def _hear_exit(self) -> None:
@@ -307,13 +315,6 @@ class Turn:
     @property
     def stderr(self) -> str:
         return "\n".join(self._stderr)[-STDERR_CHARS:]
-
-
-def _discard(folder: Path) -> None:
-    """It was the agent's: a link in its place goes, and what it leads to stays."""
-    if folder.is_symlink():
-        folder.unlink(missing_ok=True)
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 async def first(*futures: asyncio.Future[Any], timeout: float | None = None) -> None:

@@ -16,6 +16,7 @@ from turnkeeper.core.fcmp import Event
 from turnkeeper.core.run import Attempt, Failure, Run, RunWarning
 from turnkeeper.core.statechart import State
 from turnkeeper.core.turn import Transcript
+from turnkeeper.engines.lending import LoginBusy
 from turnkeeper.engines.spawn import SpawnFailed
 from turnkeeper.runtime import judging, verdicts
 from turnkeeper.runtime.clock import Clock
@@ -33,6 +34,7 @@ log = logging.getLogger(__name__)
 SPAWN_PAUSES_SEC = (0.1, 0.5, 2.0)
 """A machine that is short of processes or descriptors is asked again, a few times."""
 GIVE_UP_PAUSE_SEC = 1.0
+LOGIN_TRIES, LOGIN_PAUSE_SEC = 120, 0.5
 
 
 @dataclass(slots=True)
@@ -192,7 +194,7 @@ class Worker:
         async def decide(run: Run) -> Change:
             if owner.is_told(Interrupt.STOPPING) and played.how.is_cut_off and run.ending is None:
                 await owner.let_go()
-                return self._cut_off(run, played)
+                return self._cut_off(run, played, owner.parting)
             how = replace(played.how, canceled=run.ending is not None)
             judged = await asyncio.to_thread(judging.judge, run, played.transcript, how)
             if not (isinstance(judged.verdict, gate.Wait) and run.is_sticky):
@@ -204,11 +206,16 @@ class Worker:
         log.info("run=%s turn %s ended: %s", run.id, run.attempt_number, run.state.value)
         return run
 
-    def _cut_off(self, run: Run, played: Played) -> Change:
+    def _cut_off(self, run: Run, played: Played, parting: Sequence[RunWarning]) -> Change:
         """The service stops on purpose: the turn goes on at the next start, and it does not count."""
         said = played.transcript
         report = TurnReport(
-            output=played.rest, handle=said.handle, usage=said.usage, model=said.model, noted=said.warnings
+            output=played.rest,
+            handle=said.handle,
+            usage=said.usage,
+            model=said.model,
+            noted=said.warnings,
+            warnings=[*played.warnings, *parting],
         )
         return lifecycle.interrupt_turn(
             run,
@@ -276,13 +283,26 @@ def _batch(run: Run, owner: Owner) -> Batch:
 
 
 async def _spawn(session: Session, mark: str, logs: Sequence[Path]) -> None:
-    with staging():
-        await asyncio.to_thread(session.move_in)
     try:
+        await _move_in(session)
         await _start(session, mark, logs)
     except BaseException:
         await asyncio.to_thread(session.move_out)
         raise
+
+
+async def _move_in(session: Session) -> None:
+    """Somebody may be trying the engine by hand, with the same login: that is over soon."""
+    for tries_left in reversed(range(LOGIN_TRIES)):
+        with staging():
+            try:
+                await asyncio.to_thread(session.move_in)
+            except LoginBusy:
+                if not tries_left:
+                    raise
+            else:
+                return
+        await asyncio.sleep(LOGIN_PAUSE_SEC)
 
 
 async def _start(session: Session, mark: str, logs: Sequence[Path]) -> None:

@@ -43,7 +43,7 @@ class RunFolder:
 
     def copy_skill(self, skill_root: Path) -> None:
         """Under another name first: a crash leaves no half copy. No hard links: the agent may write to it."""
-        _discard(self._new_skill)
+        discard(self._new_skill)
         # Links are copied as links: a skill cannot make us read outside its folder.
         shutil.copytree(skill_root, self._new_skill, symlinks=True)
         _make_writable(self._new_skill)
@@ -54,7 +54,7 @@ class RunFolder:
         text = patch(skill_file.read_bytes())
         skill_file.unlink()  # it may be a link, or read-only
         skill_file.write_bytes(text)
-        _discard(at)
+        discard(at)
         at.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._new_skill.rename(at)
 
@@ -74,7 +74,11 @@ class RunFolder:
             fresh.rename(path)
 
 
-def _discard(folder: Path) -> None:
+def discard(folder: Path) -> None:
+    """It may have been the agent's: a link or a file in its place goes, and what a link leads to stays."""
+    if folder.is_symlink() or folder.is_file():
+        folder.unlink(missing_ok=True)
+        return
     _make_writable(folder)
     shutil.rmtree(folder, ignore_errors=True)
 

@@ -7,7 +7,7 @@ import sqlite3
 import threading
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from datetime import datetime
 from pathlib import Path
 
@@ -36,11 +36,11 @@ class SqliteReads:
         path = data_dir / DATABASE
         if not path.is_file():
             raise StorageUnavailable(f"there is no database in {data_dir}; name the service's --data-dir")
-        connection = connect(path)
         try:
-            require_newest(connection)
-        finally:
-            connection.close()
+            with closing(connect(path)) as connection:
+                require_newest(connection)
+        except sqlite3.Error as error:
+            raise StorageUnavailable(f"the database {path} cannot be read: {error}") from error
         return cls(data_dir)
 
     async def close(self) -> None:

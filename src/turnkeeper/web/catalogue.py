@@ -127,15 +127,7 @@ def _broken(broken: SkillBroken | None) -> dict[str, Any]:
 async def _engine(house: House, engine: Engine) -> dict[str, Any]:
     ready = await asyncio.to_thread(engine.readiness)
     return {
-        "name": engine.name,
-        "ready": ready.ready,
-        "path": ready.path,
-        "version": ready.version,
-        "login": {"kind": ready.login.kind.value, "source": ready.login.source},
-        "reason": ready.reason,
-        "fix": ready.fix,
-        "warning": ready.warning,
-        "profiles": [kind.value for kind in engine.profiles],
+        **views.engine_view(engine, ready),
         "models": list(engine.models),
         "limit": house.capacity.engine_limits.get(engine.name),
     }

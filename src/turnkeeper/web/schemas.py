@@ -326,7 +326,7 @@ class AttemptOut(BaseModel):
     started_at: str
     ended_at: str | None
     pid: int | None
-    launch: LaunchOut | None = Field(description="How its process was started; null if none was.")
+    launch: LaunchOut | None = Field(description="How its process was started; null until it speaks.")
     model: str | None = Field(description="As the engine named it, else as the job asked for it.")
     usage: dict[str, int]
     evidence: dict[str, Any] | None

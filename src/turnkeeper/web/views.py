@@ -9,6 +9,7 @@ from turnkeeper.core.change import failure_view
 from turnkeeper.core.fcmp import instant
 from turnkeeper.core.run import Attempt, Ending, Interaction, Run, RunWarning
 from turnkeeper.core.statechart import State
+from turnkeeper.engines.base import Engine, Readiness
 from turnkeeper.runtime.dispatch import Place
 
 
@@ -63,6 +64,20 @@ def attempt_view(attempt: Attempt) -> dict[str, Any]:
         "usage": attempt.usage,
         "evidence": attempt.evidence,
         "verdict": attempt.verdict,
+    }
+
+
+def engine_view(engine: Engine, ready: Readiness) -> dict[str, Any]:
+    return {
+        "name": engine.name,
+        "ready": ready.ready,
+        "path": ready.path,
+        "version": ready.version,
+        "login": {"kind": ready.login.kind.value, "source": ready.login.source},
+        "reason": ready.reason,
+        "fix": ready.fix,
+        "warning": ready.warning,
+        "profiles": [kind.value for kind in engine.profiles],
     }
 
 
