@@ -24,6 +24,13 @@ LOGINS: dict[str, tuple[str, Json]] = {
 def without_key(engine: str, url: str) -> Json:
     settings = SETTINGS[engine](url, "")
     settings["env"] = [entry for entry in settings["env"] if "KEY" not in entry]
+    if engine == "codex":
+        # Its login is for its maker's address alone, unless the operator's own settings say otherwise.
+        own = {"name": "own", "base_url": f"{url}/v1", "wire_api": "responses", "requires_openai_auth": True}
+        settings = {
+            "model": settings["model"],
+            "config": {"model_provider": "own", "model_providers": {"own": own}},
+        }
     for provider in settings.get("config", {}).get("provider", {}).values():
         del provider["options"]["apiKey"]
     return settings
