@@ -92,6 +92,15 @@ async def test_what_is_not_there(tmp_path: Path, command: str) -> None:
     assert missing.stderr == "turnkeeper: there is no run 'nobody' in this data directory\n"
 
 
+async def test_a_database_that_cannot_be_read(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "turnkeeper.db").write_bytes(b"no database" * 1000)
+    broken = await call(data, "show", "nobody")
+    assert (broken.returncode, broken.stdout) == (2, "")
+    assert broken.stderr.startswith(f"turnkeeper: the database {data}/turnkeeper.db cannot be read: ")
+
+
 async def test_a_turn_that_is_not_there(tmp_path: Path) -> None:
     data = tmp_path / "data"
     run_id = await interview(data)

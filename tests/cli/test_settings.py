@@ -55,6 +55,14 @@ def test_wrong_variable(monkeypatch: pytest.MonkeyPatch, name: str, value: str, 
         (b"engines = 5\n", "TURNKEEPER_ENGINES = 5: "),
         (b"[engines.codex]\ncommand = 5\n", "TURNKEEPER_ENGINES__CODEX__COMMAND = 5: "),
         (b"token = 'a secret'\n", "TURNKEEPER_TOKEN = (not shown): "),
+        (b"[engines.codex]\nenvs = ['MY_KEY=sk']\n", "TURNKEEPER_ENGINES__CODEX__ENVS = (not shown): "),
+        (b"[engines.codex]\nenv = ['MY KEY=sk']\n", "TURNKEEPER_ENGINES__CODEX__ENV__0 = (not shown): "),
+        (b"[engines]\ncodex = 'MY_KEY=sk'\n", "TURNKEEPER_ENGINES__CODEX = (not shown): "),
+        (b"[engines.codex]\nconfig = 'key sk'\n", "TURNKEEPER_ENGINES__CODEX__CONFIG = (not shown): "),
+        (
+            b"[engines.codex]\nenv = ['HOME=/root']\n",
+            "TURNKEEPER_ENGINES__CODEX__ENV = (not shown): Value error, HOME is different for each run",
+        ),
     ],
 )
 def test_wrong_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: bytes, words: str) -> None:

@@ -27,7 +27,17 @@ from turnkeeper.core import lifecycle
 from turnkeeper.core.change import Change, TurnReport
 from turnkeeper.core.errors import Code
 from turnkeeper.core.gate import Wait
-from turnkeeper.core.run import Ending, EndingWhy, Failure, Handle, NextTurn, OnInterrupted, Recovery, Run
+from turnkeeper.core.run import (
+    Ending,
+    EndingWhy,
+    Failure,
+    Handle,
+    NextTurn,
+    OnInterrupted,
+    Recovery,
+    Run,
+    RunWarning,
+)
 from turnkeeper.core.statechart import State, Trigger
 
 
@@ -187,3 +197,12 @@ def test_attempt_is_tried_again_at_most_twice(process_started: bool) -> None:
 def test_graceful_stop_does_not_count() -> None:
     change = interrupt(running(handle=LOADABLE, interruptions=2), counts=False)
     assert (change.after.state, change.after.interruptions) == (State.QUEUED, 2)
+
+
+def test_what_a_turn_used_counts_even_if_the_run_is_given_up() -> None:
+    run = running(a_job(on_interrupted=OnInterrupted.FAIL), handle=LOADABLE, usage={"input_tokens": 1})
+    report = TurnReport(output=[SAID], usage={"input_tokens": 4}, warnings=[RunWarning("ODD", "told")])
+    change = lifecycle.interrupt_turn(run, later(5), process_started=True, report=report)
+    assert change.after.usage == {"input_tokens": 5}
+    assert change.after.warnings == (RunWarning("ODD", "told"),)
+    assert story(change)[:3] == ["assistant.message.final", "usage.reported", "diagnostic.warning"]

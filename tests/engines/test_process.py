@@ -28,6 +28,15 @@ from turnkeeper.engines.spawn import Command, SpawnFailed
 # Spawn
 
 
+async def test_a_pipe_holds_more_than_a_large_answer(tmp_path: Path) -> None:
+    """Some CLIs print all of it and exit, without waiting for whoever reads."""
+    code = "os.set_blocking(1, False); sys.stderr.write(str(os.write(1, b'x' * 900_000)))"
+    async with engine(tmp_path, *python(code)) as it:
+        os.waitid(os.P_PID, it.process.pid, os.WEXITED | os.WNOWAIT)  # noqa: ASYNC222 (nothing is read meanwhile)
+        await it.exits()
+        assert it.said("stderr") == [b"900000"]
+
+
 def refuse(tmp_path: Path, argv: tuple[str, ...], cwd: Path | None = None, **env: str) -> SpawnFailed:
     mark = uuid.uuid4().hex
     before = open_files()

@@ -21,7 +21,7 @@ from turnkeeper.engines.cli import CliEngine
 from turnkeeper.engines.programs import Package, Program
 from turnkeeper.engines.registry import engines
 
-CACHE = "TURNKEEPER_LIVE_CACHE"
+CACHE = "LIVE_CACHE"
 SKIPPED = "no real CLI was run: "
 UNREACHABLE = re.compile(
     r"ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH|ERR_SOCKET_TIMEOUT"
@@ -134,7 +134,6 @@ async def live(
     for cli in CLIS.values():
         for name in (*cli.keys, *cli.addresses):
             monkeypatch.delenv(name, raising=False)
-    monkeypatch.delenv(CACHE, raising=False)  # no setting of the service
     monkeypatch.setenv("HOME", str(live.operator_home))
     monkeypatch.setenv("TMPDIR", str(live.tmp))
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):

@@ -226,6 +226,24 @@ async def test_a_login_that_could_not_go_back_is_told(tmp_path: Path, operator: 
     assert login_of(operator) == {"logged": "in again"}
 
 
+@pytest.mark.failure("V01")
+async def test_an_agent_that_ruins_its_home_ruins_nothing_else(tmp_path: Path, operator: Path) -> None:
+    """Its good turn stays good, and the service starts again."""
+    ruin = "login.unlink()\nlogin.mkdir()\nos.rmdir(os.environ['TMPDIR'])\nos.symlink('/etc', os.environ['TMPDIR'])\n"
+    cli = Cli(tmp_path, ruin + DONE_CODE)
+    for _ in range(2):
+        async with opened(tmp_path / "data", **cli.settings(login_home=str(operator))) as place:
+            run_id = await place.client.create("answer", engine="codex")
+            run = await place.client.ended(run_id)
+            assert run["status"] == "succeeded", run
+            assert "LOGIN_NOT_RETURNED" in [warning["code"] for warning in run["warnings"]]
+            home = tmp_path / "data" / "runs" / run_id / "home"
+            assert not (home / ".codex" / "auth.json").exists()
+            assert not os.path.lexists(home / ".scratch")
+    assert login_of(operator) == LOGIN
+    assert Path("/etc/passwd").exists()
+
+
 async def test_without_a_login_the_job_is_refused_with_what_to_do(tmp_path: Path) -> None:
     cli = Cli(tmp_path, DONE_CODE)
     async with opened(tmp_path / "data", **cli.settings(login_home=str(tmp_path / "nobody"))) as place:

@@ -15,6 +15,7 @@ from turnkeeper.core.run import Timeouts
 from turnkeeper.engines.base import EngineConfig
 from turnkeeper.engines.codex import CodexEngine
 from turnkeeper.engines.demo import DemoEngine
+from turnkeeper.engines.lending import lend
 from turnkeeper.runtime import doctor
 from turnkeeper.runtime.doctor import Diagnosis, Outcome, Visit
 from turnkeeper.skills.workspace import RunFolder
@@ -215,6 +216,16 @@ class TestLogin:
         assert found.is_good
         assert found.checks[-1].outcome is Outcome.WARN
         assert f"{mine} was not changed" in found.checks[-1].sentence
+
+    async def test_file_that_a_run_has_just_now(self, room: Room, mine: Path) -> None:
+        elsewhere = room.folder.root.with_name("elsewhere")
+        elsewhere.mkdir()
+        lent = lend({AUTH: mine}, elsewhere, room.note.with_name("another.json"))
+        found = await room.examine(env=())
+        assert sentence(found, "turn") == (
+            "ENGINE_NOT_READY: its login is in use by another process; try again when that is done"
+        )
+        assert lent.take_back() == []
 
     async def test_nobody_is_logged_in(self, room: Room) -> None:
         """A turn would only say it again, and some CLIs take minutes for that."""

@@ -20,8 +20,8 @@ import pytest
 
 from tests.store.sample import LEASE, job, later, log_of, memory_of, output, queued, running
 from turnkeeper.core import lifecycle
-from turnkeeper.core.errors import DataDirInUse, SchemaTooNew, StorageUnavailable
-from turnkeeper.core.run import Run
+from turnkeeper.core.errors import Code, DataDirInUse, SchemaTooNew, StorageUnavailable
+from turnkeeper.core.run import Failure, Run
 from turnkeeper.store.base import Notice, RunFilter, Store
 from turnkeeper.store.migrate import migrate, migrations
 from turnkeeper.store.sqlite import SqliteStore
@@ -179,9 +179,11 @@ async def test_a_database_of_an_older_version_is_brought_up(tmp_path: Path) -> N
         connection.execute("ALTER TABLE runs DROP COLUMN files")
         for column in ("launch", "model", "usage"):
             connection.execute(f"ALTER TABLE attempts DROP COLUMN {column}")
+        connection.execute("UPDATE runs SET error = ?", ('{"code":"ENGINE_KILLED","message":"old words"}',))
     set_version(tmp_path, 1)
     async with opened(tmp_path) as store:
-        assert await store.run(run.id) == run
+        error = Failure(Code.ENGINE_CRASHED, "old words")
+        assert await store.run(run.id) == replace(run, error=error)
 
 
 def set_version(data_dir: Path, version: int) -> None:
