@@ -568,7 +568,7 @@ def test_an_engine_without_a_login_says_how_to_log_in(
         own_way = made(engine, **own).readiness()
         assert (own_way.ready, own_way.login) == (True, Login(LoginKind.SETTINGS, f"engines.{engine}"))
     # Most of them are not: nobody is logged in by a name or a limit.
-    for name in ("RUST_LOG=error", "GIT_AUTHOR_NAME=Jane Doe", "MAX_THINKING_TOKENS=1000"):
+    for name in ("RUST_LOG=error", "GIT_AUTHOR_NAME=Jane Doe", "MAX_THINKING_TOKENS=1000", "CORP_TOKEN"):
         other = made(engine, env=(name,), config={"mine": 1}).readiness()
         assert (other.ready, other.login.kind) == (False, LoginKind.NONE)
 

@@ -98,8 +98,8 @@ class CliEngine:
         path = self._login_home / self.login_files[0] if self.login_files else None
         if path is not None and os.path.isfile(path):  # noqa: PTH113 (a folder that is closed to us has none)
             return Login(LoginKind.FILE, str(path))
-        brought = {*self._config.config, *self._given} & {*self.own_logins}
-        if brought or any(map(self._is_secret, self._given)):
+        given = [name for name in self._given if self.value(name)]
+        if {*self._config.config, *given} & {*self.own_logins} or any(map(self._is_secret, given)):
             return Login(LoginKind.SETTINGS, f"engines.{self.name}")
         return Login(LoginKind.NONE if self.keys or self.login_files else LoginKind.NOT_NEEDED)
 
