@@ -14,6 +14,7 @@ from turnkeeper.core.turn import (
     MAX_TOOL_TEXT,
     Echo,
     Ended,
+    Model,
     Reasoning,
     Remark,
     SessionOpened,
@@ -248,3 +249,21 @@ def test_events_point_into_the_raw_log() -> None:
     events = transcript.take(TextDelta("a"), NOW, first) + transcript.take(TextDelta("b"), NOW, second)
     assert [event.raw_ref for event in events] == [first, second]
     assert transcript.take(TOOL, NOW, second)[-1].raw_ref == second
+
+
+@pytest.mark.failure("Q03")
+def test_a_model_that_is_followed_by_another_is_told() -> None:
+    transcript = Transcript(1)
+    assert transcript.take(Model("large"), NOW) == transcript.take(Model("large"), NOW) == []
+    (told,) = transcript.take(Model("small"), NOW)
+    assert told.data["code"] == "ENGINE_MODEL_CHANGED"
+    assert transcript.model == "small"
+    assert [warning.message for warning in transcript.warnings] == ["large was followed by small"]
+
+
+def test_tools_that_have_not_come_back_are_known() -> None:
+    transcript = Transcript(1)
+    transcript.take(ToolCall("1", "shell", "in_progress"), NOW)
+    transcript.take(ToolCall("2", "search", "pending"), NOW)
+    transcript.take(ToolCall("1", "shell", "completed"), NOW)
+    assert transcript.open_tools == {"2": "search"}

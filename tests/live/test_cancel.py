@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.live.clis import INTERACTIVE, Live, appears, command_lines, each_engine, reaches
 
 
+@pytest.mark.failure("X04", "X05")
 @each_engine
 async def test_cancel_in_the_middle_of_a_tool_leaves_nothing_alive(live: Live, tmp_path: Path) -> None:
     kept_open = tmp_path / "held-by-the-tool"

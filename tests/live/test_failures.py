@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from tests.harness import Json, Place
 from tests.live.clis import Live, each, each_engine, reaches, refusing
 
@@ -67,6 +69,7 @@ SILENCE: Json = {"timeouts": {"first_byte_sec": 20, "idle_sec": 20}}
 AT_ONCE = 5
 
 
+@pytest.mark.failure("Q01", "Q02", "Q08", "Q11")
 @each_engine
 async def test_failure_of_the_model_has_its_code_and_its_words(live: Live) -> None:
     async with live.service(slots=AT_ONCE) as place:

@@ -6,6 +6,8 @@ import asyncio
 import shutil
 from pathlib import Path
 
+import pytest
+
 from tests.live.clis import (
     INTERACTIVE,
     Live,
@@ -28,6 +30,7 @@ STORES = {
 REPLIES = 5
 
 
+@pytest.mark.failure("R01")
 @each_engine
 async def test_session_that_is_gone_fails_the_run(live: Live) -> None:
     async with live.service() as place:
@@ -41,6 +44,7 @@ async def test_session_that_is_gone_fails_the_run(live: Live) -> None:
     assert not live.models.seen("[[done]]")
 
 
+@pytest.mark.failure("R09", "S11")
 @each_engine
 async def test_two_turns_of_a_run_never_overlap(live: Live, tmp_path: Path) -> None:
     """Not by a tool that outlives the first, nor by many who reply in the same moment."""
