@@ -279,7 +279,7 @@ class Turn:
             await self._clear_leftovers()
             return self._ended(self._session.exit_kind(process.exited.result()))
         await self._session.end()
-        message = "the engine was still there after its result and was ended"
+        message = "the engine was still there after it had closed its turn, and was ended"
         self.warnings.append(RunWarning(Warn.ENGINE_LINGERED_AFTER_RESULT, message))
         return self._ended(ExitKind.ENDED_AFTER_RESULT)
 
