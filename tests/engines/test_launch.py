@@ -47,11 +47,11 @@ CLAUDE = (
     "-p --output-format stream-json --verbose --dangerously-skip-permissions"
     f" --setting-sources user --disallowedTools {WAITING['claude']}"
 )
-QWEN = f"--yolo --output-format stream-json --exclude-tools {WAITING['qwen']}{{asking}}"
+QWEN = f"--yolo --output-format stream-json --allowed-mcp-server-names none --exclude-tools {WAITING['qwen']}{{asking}}"
 STARTS = {
     "codex": "exec --json --yolo --skip-git-repo-check{model} -C /runs/1/workspace -",
     "claude": CLAUDE + "{model}",
-    "gemini": "--yolo -o stream-json{model}",
+    "gemini": "--yolo -o stream-json --allowed-mcp-server-names none{model}",
     "opencode": "run --format json --auto{model} --title turnkeeper",
     "qwen": QWEN + "{model}",
     "iflow": "--yolo --thinking{model}",
@@ -59,7 +59,7 @@ STARTS = {
 RESUMES = {
     "codex": "exec resume --json --yolo --skip-git-repo-check{model} SES-1 -",
     "claude": CLAUDE + "{model} --resume SES-1",
-    "gemini": "--yolo -o stream-json{model} --resume SES-1",
+    "gemini": "--yolo -o stream-json --allowed-mcp-server-names none{model} --resume SES-1",
     "opencode": "run --format json --auto{model} --session SES-1",
     "qwen": QWEN + "{model} --resume SES-1",
     "iflow": "--yolo --thinking{model} --resume SES-1",
@@ -121,7 +121,8 @@ def test_these_words_were_recorded(engine: str) -> None:
         PROGRAMS.get(engine, 1) :
     ]
     model = recorded[recorded.index("-m") + 1] if "-m" in recorded else None
-    unrecorded = ["--thinking"] if engine == "iflow" else []
+    servers = ["--allowed-mcp-server-names", "none"]  # added since, and played by the live tests
+    unrecorded = {"iflow": ["--thinking"], "gemini": servers, "qwen": servers}.get(engine, [])
     assert sorted(started(engine, model=model)) == sorted([*recorded, *unrecorded])
 
 

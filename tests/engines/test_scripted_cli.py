@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.clis import ENGINES, command
-from tests.fakes.scripted_cli.arguments import CLAUDE_WITHOUT, QWEN_WITHOUT
+from tests.fakes.scripted_cli.arguments import CLAUDE_WITHOUT, NO_SERVERS, QWEN_WITHOUT
 from tests.fakes.scripted_cli.surroundings import KEY, LOGINS, WRONG_USE
 from tests.harness import PATIENCE, Json
 
@@ -36,8 +36,8 @@ FLAGS = {
         *("-p", "--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions"),
         *("--setting-sources", "user", "--disallowedTools", CLAUDE_WITHOUT),
     ],
-    "gemini": ["--yolo", "-o", "stream-json"],
-    "qwen": ["--yolo", "--output-format", "stream-json", "--exclude-tools", QWEN_WITHOUT],
+    "gemini": ["--yolo", "-o", "stream-json", *NO_SERVERS],
+    "qwen": ["--yolo", "--output-format", "stream-json", *NO_SERVERS, "--exclude-tools", QWEN_WITHOUT],
     "iflow": ["--yolo", "--thinking"],
 }
 

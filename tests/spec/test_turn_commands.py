@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.fakes.clis import engaged, notes, start
-from tests.fakes.scripted_cli.arguments import CLAUDE_WITHOUT, QWEN_WITHOUT
+from tests.fakes.scripted_cli.arguments import CLAUDE_WITHOUT, NO_SERVERS, QWEN_WITHOUT
 from tests.harness import Json, Place
 from tests.spec.scripts import INTERACTIVE, LENIENT
 from turnkeeper.engines.qwen import MAY_ASK
@@ -38,14 +38,14 @@ def fresh_codex(place: Place, run_id: str) -> list[str]:
 async def test_gemini_auto_approves_everything(clis: Place) -> None:
     argv = await command_of(clis, "gemini", AUTO)
     assert "--yolo" in argv
-    assert argv == ["--yolo", "-o", "stream-json"]
+    assert argv == ["--yolo", "-o", "stream-json", *NO_SERVERS]
 
 
 @pytest.mark.spec("TURN-06")
 async def test_gemini_interactive_approves_everything(clis: Place) -> None:
     argv = await command_of(clis, "gemini", INTERACTIVE)
     assert "--yolo" in argv
-    assert argv == ["--yolo", "-o", "stream-json"]
+    assert argv == ["--yolo", "-o", "stream-json", *NO_SERVERS]
 
 
 @pytest.mark.spec("TURN-07")
@@ -84,7 +84,7 @@ CLAUDE = [
     *("-p", "--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions"),
     *("--setting-sources", "user", "--disallowedTools", CLAUDE_WITHOUT),
 ]
-QWEN = ["--yolo", "--output-format", "stream-json", "--exclude-tools", QWEN_WITHOUT]
+QWEN = ["--yolo", "--output-format", "stream-json", *NO_SERVERS, "--exclude-tools", QWEN_WITHOUT]
 ASKING = ["--append-system-prompt", MAY_ASK]
 
 
@@ -99,7 +99,7 @@ async def test_qwen_approves_everything(clis: Place) -> None:
 
 
 RESUMED = {
-    "gemini": ["--yolo", "-o", "stream-json", "--resume", "SESSION"],
+    "gemini": ["--yolo", "-o", "stream-json", *NO_SERVERS, "--resume", "SESSION"],
     "iflow": ["--yolo", "--thinking", "--resume", "SESSION"],
     "codex": ["exec", "resume", "--json", "--yolo", "--skip-git-repo-check", "SESSION", "-"],
     "claude": [*CLAUDE, "--resume", "SESSION"],

@@ -189,6 +189,11 @@ class CliEngine:
         value = self.variables(given).get(name)
         return name if name in given else next((each for each in given if given[each] == value), name)
 
+    def tool_servers(self) -> str:
+        """Those that the operator configured, for a CLI that would take others from a file in the workspace."""
+        known = self._config.config.get("mcpServers")
+        return ",".join(known) if isinstance(known, Mapping) and known else "none"
+
     def _login_files(self) -> dict[str, Path]:
         paths = {name: self._login_home / name for name in self.login_files}
         return {name: path for name, path in paths.items() if os.path.isfile(path)}  # noqa: PTH113

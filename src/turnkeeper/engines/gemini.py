@@ -74,7 +74,9 @@ class GeminiEngine(CliEngine):
 
     def words(self, plan: TurnPlan) -> Sequence[str]:
         model, session = option("-m", plan.model), option("--resume", session_of(plan))
-        return ("--yolo", "-o", "stream-json", *model, *session)
+        # A server of tools may be sent the key, by settings that an agent left in the workspace.
+        servers = ("--allowed-mcp-server-names", self.tool_servers())
+        return ("--yolo", "-o", "stream-json", *servers, *model, *session)
 
     def variables(self, given: Mapping[str, str]) -> Mapping[str, str]:
         """What is not set, even to nothing, it takes from a file `.env` that an agent may have left: with the key."""

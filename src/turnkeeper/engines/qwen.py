@@ -63,7 +63,9 @@ class QwenEngine(CliEngine):
         asking = option("--append-system-prompt", MAY_ASK if plan.mode is Mode.INTERACTIVE else None)
         # A list that takes every word up to the next option: nothing else may follow it.
         without = ("--exclude-tools", ",".join((*WAITING, *LATER)))
-        return ("--yolo", "--output-format", "stream-json", *without, *asking, *model, *session)
+        # A server of tools may be sent the key, by settings that an agent left in the workspace.
+        servers = ("--allowed-mcp-server-names", self.tool_servers())
+        return ("--yolo", "--output-format", "stream-json", *servers, *without, *asking, *model, *session)
 
     def places(self, home: Path) -> Mapping[str, str]:
         """Read as the machine's settings too, the file outweighs one of the same name in the workspace."""

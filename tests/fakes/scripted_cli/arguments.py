@@ -9,6 +9,7 @@ import os
 from .surroundings import Unexpected
 
 CLAUDE_WITHOUT = "AskUserQuestion,EnterPlanMode,ExitPlanMode,CronCreate,Monitor,ScheduleWakeup,Workflow"
+NO_SERVERS = ("--allowed-mcp-server-names", "none")
 QWEN_WITHOUT = "ask_user_question,enter_plan_mode,exit_plan_mode,cron_create,loop_wakeup,monitor"
 """Tools that wait for a person, and those by which a turn would go on by itself."""
 
@@ -71,7 +72,7 @@ def _claude(call: Call) -> None:
 
 
 def _gemini(call: Call) -> None:
-    call.word("--yolo", "-o", "stream-json")
+    call.word("--yolo", "-o", "stream-json", *NO_SERVERS)
     call.model = call.option("-m")
     call.session = call.option("--resume")
 
@@ -92,7 +93,7 @@ def _opencode(call: Call) -> None:
 
 
 def _qwen(call: Call) -> None:
-    call.word("--yolo", "--output-format", "stream-json", "--exclude-tools", QWEN_WITHOUT)
+    call.word("--yolo", "--output-format", "stream-json", *NO_SERVERS, "--exclude-tools", QWEN_WITHOUT)
     if call.maybe("--append-system-prompt") and "can reply" not in call.value():
         raise Unexpected("unexpected argument --append-system-prompt: it says nothing of a reply")
     call.model = call.option("-m")
