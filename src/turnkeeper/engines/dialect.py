@@ -39,6 +39,8 @@ class CliDialect(Headless):
     """The one by which it refuses an argument, before it shows at length which there are."""
     exits: ClassVar[Mapping[int, Failure]] = {}
     """What an exit code of its own says by itself."""
+    takes_commands: ClassVar[bool] = False
+    """A prompt that opens with a slash would be one."""
 
     def __init__(self, plan: TurnPlan) -> None:
         self._resumed = session_of(plan)
@@ -50,6 +52,11 @@ class CliDialect(Headless):
         self._asked: Failure | None = None
         """For a login, on stderr."""
         self._misuse: str | None = None
+
+    def begin(self, prompt: str) -> bytes:
+        """A reply that opens with a slash is a reply, and no command to the CLI."""
+        is_command = self.takes_commands and prompt.startswith("/")
+        return super().begin(f"\n{prompt}" if is_command else prompt)
 
     def hear(self, line: Line) -> Heard | None:
         is_blank = not line.data.strip()

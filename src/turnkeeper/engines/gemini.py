@@ -97,6 +97,7 @@ def _login_type(login: Login) -> str:
 
 
 class GeminiDialect(CliDialect):
+    takes_commands = True
     lost = re.compile(r"Error resuming session|Invalid session identifier")
     exits = _EXITS
 
@@ -108,10 +109,6 @@ class GeminiDialect(CliDialect):
         self._answer = SpreadObject()
         self._complaint = SpreadObject()
         self._complained: Failure | None = None
-
-    def begin(self, prompt: str) -> bytes:
-        """A reply that opens with a slash is a reply, and no command to the CLI."""
-        return super().begin(f"\n{prompt}" if prompt.startswith("/") else prompt)
 
     def hear(self, line: Line) -> Heard | None:
         heard = super().hear(line)

@@ -24,6 +24,8 @@ MAX_NAMES = 20
 class StreamJsonDialect(CliDialect):
     """Subclasses know how their CLI counts, and how it says that it does not know a session."""
 
+    takes_commands = True
+
     def __init__(self, plan: TurnPlan) -> None:
         super().__init__(plan)
         self._message: str | None = None
@@ -32,10 +34,6 @@ class StreamJsonDialect(CliDialect):
         self._tools: dict[str, str] = {}
         self._complaint: Mapping[str, Any] = {}
         """The error that it could not get over, with its own word for it."""
-
-    def begin(self, prompt: str) -> bytes:
-        """A reply that opens with a slash is a reply, and no command to the CLI."""
-        return super().begin(f"\n{prompt}" if prompt.startswith("/") else prompt)
 
     def counted(self, result: Mapping[str, Any]) -> list[TurnEvent]:
         """Of this turn alone, from the line that closes it."""
