@@ -20,6 +20,7 @@ import acp
 import pytest
 import yaml
 from acp.client import ClientSideConnection
+from acp.schema import AllowedOutcome, DeniedOutcome, PermissionOption, ToolCallUpdate
 
 from turnkeeper.engines.demo_agent import jsontext, steps
 from turnkeeper.engines.demo_agent.script import Job, TurnFailed
@@ -267,6 +268,17 @@ def test_an_unknown_placeholder_is_a_mistake_of_the_script(demo: Demo, name: str
         {"sleep": True},
         {"hang": False},
         {"tool": {"input": {}}},
+        {"permission": True},
+        {"permission": []},
+        {"permission": {"title": "no tool"}},
+        {"permission": {"tool": "shell", "colour": "blue"}},
+        {"permission": [{"tool": "shell"}, {"tool": 1}]},
+        {"permission": {"tool": "shell", "options": []}},
+        {"permission": {"tool": "shell", "options": [{"optionId": "a", "name": "A"}]}},
+        {"permission": {"tool": "shell", "options": [{"optionId": "a", "name": "A", "kind": "allow"}]}},
+        {"permission": {"tool": "shell", "allowed_for_sec": -1}},
+        {"permission": {"tool": "shell"}, "allowed_for_sec": 1},
+        {"permission": {"tool": "{{permission}}"}},
         {"usage": {"total": 1}},
         {"ask": {"prompt": "?", "colour": "blue"}},
         {"crash": "NOTHING"},
@@ -391,6 +403,37 @@ def test_streaming_thinking_tools_and_usage(demo: Demo) -> None:
         {"type": "message", "message_id": "m1", "text": "axb"},
         {"type": "turn.completed", "usage": {"input_tokens": 1, "output_tokens": 5}},
     ]
+
+
+TOUCH: Step = {"tool": "shell", "title": "touch note.txt", "input": {"command": "touch {{reply}}"}}
+FETCH: Step = {"tool": "fetch", "input": {"url": "https://example.org/"}}
+NO = {"optionId": "no", "name": "No", "kind": "reject_once"}
+YES = {"optionId": "yes", "name": "Yes", "kind": "allow_always"}
+
+
+def test_headless_a_permission_is_as_if_allowed(demo: Demo) -> None:
+    asked = [TOUCH, FETCH | {"options": [NO, YES]}, FETCH | {"options": [NO], "allowed_for_sec": 600}]
+    demo.job(script([{"permission": asked}, {"say": "{{permission}}"}]))
+    outcome = demo.turn("x")
+    assert outcome.messages == ["allow,yes,cancelled"]
+    assert outcome.events[1] == {
+        "type": "tool",
+        "call_id": "t1",
+        "name": "shell",
+        "input": {"command": "touch x"},
+        "output": "",
+        "status": "completed",
+    }
+    assert [
+        (event["call_id"], event["name"], event["output"], event["status"]) for event in outcome.events[2:4]
+    ] == [("t2", "fetch", "", "completed"), ("t3", "fetch", "rejected", "failed")]
+
+
+def test_a_permission_is_known_in_the_turn_that_asked(demo: Demo) -> None:
+    demo.job(script([{"permission": TOUCH}, {"say": "{{permission}}"}], [{"say": "{{permission}}"}]))
+    first = demo.turn()
+    assert first.messages == ["allow"]
+    assert "{{permission}}" in demo.resume(first.session, "go on").error["message"]
 
 
 def test_an_ask_block_is_valid_yaml_whatever_it_holds(demo: Demo) -> None:
@@ -585,6 +628,8 @@ def test_a_built_in_script_is_valid_and_described(name: str) -> None:
         ("invalid_output", [], {"__SKILL_DONE__": True, "answer": 7}),
         ("invalid_no_marker", [], {"answer": 7}),
         ("invalid_no_marker", ["seven"], {"__SKILL_DONE__": True, "answer": "seven"}),
+        ("permission", [], {"__SKILL_DONE__": True, "answer": "allow"}),
+        ("permissions", [], {"__SKILL_DONE__": True, "answer": "allow,allow"}),
         ("tool_echo", ["blue"], {"__SKILL_DONE__": True, "answer": "blue"}),
         ("unloadable", ["blue", "Hello"], {"__SKILL_DONE__": True, "answer": "Hello on blue"}),
     ],
@@ -636,12 +681,34 @@ def test_our_json_refuses_what_the_real_one_refuses(text: str) -> None:
 # ACP, spoken by the official library
 
 
+@dataclass(frozen=True)
+class Asked:
+    session: str
+    call: ToolCallUpdate
+    options: list[PermissionOption]
+    answer: asyncio.Future[AllowedOutcome | DeniedOutcome]
+
+    def select(self, option: str) -> None:
+        self.answer.set_result(AllowedOutcome(outcome="selected", option_id=option))
+
+    def cancel(self) -> None:
+        self.answer.set_result(DeniedOutcome(outcome="cancelled"))
+
+
 class Client:
-    """Remembers what the agent told it; `heard` is set again and again."""
+    """Remembers what the agent told it; `heard` is set again and again. A test answers what is `asked`."""
 
     def __init__(self) -> None:
         self.updates: list[dict[str, Any]] = []
         self.heard = asyncio.Event()
+        self.asked: asyncio.Queue[Asked] = asyncio.Queue()
+
+    async def request_permission(
+        self, session_id: str, tool_call: ToolCallUpdate, options: list[PermissionOption], **_: Any
+    ) -> acp.RequestPermissionResponse:
+        asked = Asked(session_id, tool_call, options, asyncio.get_running_loop().create_future())
+        self.asked.put_nowait(asked)
+        return acp.RequestPermissionResponse(outcome=await asked.answer)
 
     async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
         self.updates.append(update.model_dump(by_alias=True, exclude_none=True) | {"sessionId": session_id})
@@ -751,6 +818,93 @@ async def test_acp_cancel_in_the_middle(demo: Demo) -> None:
     ]
 
 
+async def test_acp_asks_for_a_permission(demo: Demo) -> None:
+    demo.job(script([{"permission": TOUCH}, {"result": {"answer": "{{permission}}"}}]))
+    async with connected(demo) as (agent, client):
+        session = (await agent.new_session(cwd=str(demo.workspace))).session_id
+        prompt = asyncio.create_task(agent.prompt(session_id=session, prompt=[acp.text_block("x")]))
+        asked = await client.asked.get()
+        assert (asked.session, asked.call.title, asked.call.kind) == (session, "touch note.txt", "execute")
+        assert (asked.call.status, asked.call.raw_input) == ("pending", {"command": "touch x"})
+        assert [(option.option_id, option.name, option.kind) for option in asked.options] == [
+            ("allow", "Allow once", "allow_once"),
+            ("always", "Always allow", "allow_always"),
+            ("reject", "Reject", "reject_once"),
+        ]
+        asked.select("allow")
+        assert (await prompt).stop_reason == "end_turn"
+    call, finished, message = client.updates
+    assert (call["sessionUpdate"], call["title"], call["kind"]) == ("tool_call", "touch note.txt", "execute")
+    assert (call["status"], call["rawInput"]) == ("pending", {"command": "touch x"})
+    assert (finished["sessionUpdate"], finished["status"]) == ("tool_call_update", "completed")
+    assert asked.call.tool_call_id == call["toolCallId"] == finished["toolCallId"]
+    assert json.loads(message["content"]["text"])["answer"] == "allow"
+
+
+@pytest.mark.parametrize(
+    ("option", "told", "status"),
+    [
+        ("always", "always", "completed"),
+        ("reject", "reject", "failed"),
+        (None, "cancelled", "failed"),
+    ],
+)
+async def test_acp_a_permission_has_an_outcome(
+    demo: Demo, option: str | None, told: str, status: str
+) -> None:
+    demo.job(built_in("permission"))
+    async with connected(demo) as (agent, client):
+        session = (await agent.new_session(cwd=str(demo.workspace))).session_id
+        prompt = asyncio.create_task(agent.prompt(session_id=session, prompt=[acp.text_block("go")]))
+        asked = await client.asked.get()
+        asked.select(option) if option else asked.cancel()
+        assert (await prompt).stop_reason == "end_turn"
+    _, finished, message = client.updates
+    assert finished["status"] == status
+    content = finished.get("content", [])
+    assert [part["content"]["text"] for part in content] == (["rejected"] if status == "failed" else [])
+    assert json.loads(message["content"]["text"])["answer"] == told
+
+
+async def test_acp_permissions_asked_together_are_answered_in_any_order(demo: Demo) -> None:
+    demo.job(built_in("permissions"))
+    async with connected(demo) as (agent, client):
+        session = (await agent.new_session(cwd=str(demo.workspace))).session_id
+        prompt = asyncio.create_task(agent.prompt(session_id=session, prompt=[acp.text_block("go")]))
+        first, second = await client.asked.get(), await client.asked.get()
+        assert (first.call.title, second.call.title) == ("touch note.txt", "Fetch https://example.org/")
+        assert len(client.updates) == 2
+        client.heard.clear()
+        second.select("reject")
+        await client.heard.wait()  # told, while the other is still open
+        first.select("allow")
+        assert (await prompt).stop_reason == "end_turn"
+    assert [(update["toolCallId"], update["status"]) for update in client.updates[:-1]] == [
+        ("t1", "pending"),
+        ("t2", "pending"),
+        ("t2", "failed"),
+        ("t1", "completed"),
+    ]
+    assert json.loads(client.updates[-1]["content"]["text"])["answer"] == "allow,reject"
+
+
+async def test_acp_cancel_with_an_open_permission(demo: Demo) -> None:
+    demo.job(built_in("permission"))
+    async with connected(demo) as (agent, client):
+        session = (await agent.new_session(cwd=str(demo.workspace))).session_id
+        prompt = asyncio.create_task(agent.prompt(session_id=session, prompt=[acp.text_block("go")]))
+        asked = await client.asked.get()
+        await agent.cancel(session_id=session)
+        asked.cancel()
+        assert (await prompt).stop_reason == "cancelled"
+
+        prompt = asyncio.create_task(agent.prompt(session_id=session, prompt=[acp.text_block("again")]))
+        asked = await client.asked.get()  # the turn is played again, and asks again
+        asked.select("allow")
+        assert (await prompt).stop_reason == "end_turn"
+    assert [update.get("status") for update in client.updates] == ["pending", "pending", "completed", None]
+
+
 async def test_acp_load_in_a_new_process(demo: Demo) -> None:
     demo.job(
         script([{"say": "Which colour?"}, {"say": "Please."}], [{"say": "{{reply}}!"}], [{"say": "again"}])
@@ -815,10 +969,15 @@ class Wire:
 
     def send(self, method: str, request_id: int | None = None, **params: Any) -> None:
         message = {"jsonrpc": "2.0", "method": method, "params": params}
-        self.stdin.write(
-            json.dumps(message | ({"id": request_id} if request_id is not None else {})).encode() + b"\n"
-        )
+        self.write(message | ({"id": request_id} if request_id is not None else {}))
+
+    def write(self, message: dict[str, Any]) -> None:
+        self.stdin.write(json.dumps(message).encode() + b"\n")
         self.stdin.flush()
+
+    def select(self, request: str, option: str) -> None:
+        outcome = {"outcome": "selected", "optionId": option}
+        self.write({"jsonrpc": "2.0", "id": request, "result": {"outcome": outcome}})
 
     def read(self) -> dict[str, Any]:
         return cast(dict[str, Any], json.loads(self.stdout.readline()))
@@ -829,6 +988,13 @@ class Wire:
         session = cast(str, self.read()["result"]["sessionId"])
         self.send("session/prompt", 2, sessionId=session, prompt=[{"type": "text", "text": text}])
         return session
+
+    def open_permission(self) -> str:
+        """Read the next request for permission, and return its id."""
+        assert self.read()["params"]["update"]["sessionUpdate"] == "tool_call"
+        asked = self.read()
+        assert asked["method"] == "session/request_permission"
+        return cast(str, asked["id"])
 
 
 def test_acp_answers_nonsense(demo: Demo) -> None:
@@ -873,6 +1039,128 @@ def test_acp_answers_while_it_plays(demo: Demo) -> None:
     demo.until("started")
     wire.send("session/set_mode", 3, sessionId=session, modeId="x")
     assert wire.read() == {"jsonrpc": "2.0", "id": 3, "result": {}}
+
+
+def test_acp_a_permission_on_the_wire(demo: Demo) -> None:
+    demo.job(script([{"permission": TOUCH | {"options": [NO, YES]}}]))
+    wire = Wire(demo)
+    session = wire.prompt(demo, "x")
+    call = {
+        "toolCallId": "t1",
+        "title": "touch note.txt",
+        "kind": "execute",
+        "status": "pending",
+        "rawInput": {"command": "touch x"},
+    }
+    update = {"sessionId": session, "update": {"sessionUpdate": "tool_call", **call}}
+    assert wire.read() == {"jsonrpc": "2.0", "method": "session/update", "params": update}
+    assert wire.read() == {
+        "jsonrpc": "2.0",
+        "id": "p1",
+        "method": "session/request_permission",
+        "params": {"sessionId": session, "toolCall": call, "options": [NO, YES]},
+    }
+    wire.select("p1", "no")
+    assert wire.read()["params"]["update"] == {
+        "sessionUpdate": "tool_call_update",
+        "toolCallId": "t1",
+        "status": "failed",
+        "content": [{"type": "content", "content": {"type": "text", "text": "rejected"}}],
+    }
+    assert wire.read()["id"] == 2
+
+
+def test_acp_permissions_are_all_open_before_one_is_waited_for(demo: Demo) -> None:
+    demo.job(script([{"permission": [TOUCH, FETCH, TOUCH]}, {"say": "{{permission}}"}]))
+    wire = Wire(demo)
+    wire.prompt(demo)
+    assert [wire.read().get("id") for _ in range(6)] == [None, "p1", None, "p2", None, "p3"]
+    for request, option, call in (("p3", "reject", "t3"), ("p1", "always", "t1"), ("p2", "allow", "t2")):
+        wire.select(request, option)
+        assert wire.read()["params"]["update"]["toolCallId"] == call
+    assert wire.read()["params"]["update"]["content"]["text"] == "always,allow,reject"
+
+
+def test_acp_a_permission_refused_with_an_error(demo: Demo) -> None:
+    demo.job(script([{"permission": TOUCH}, {"say": "{{permission}}"}]))
+    wire = Wire(demo)
+    wire.prompt(demo)
+    wire.open_permission()
+    wire.write({"jsonrpc": "2.0", "id": "p1", "error": {"code": -32601, "message": "not offered"}})
+    assert wire.read()["params"]["update"]["status"] == "failed"
+    assert wire.read()["params"]["update"]["content"]["text"] == "cancelled"
+
+
+@pytest.mark.parametrize(
+    "result",
+    [{"outcome": {"outcome": "selected", "optionId": "maybe"}}, {"outcome": "allow"}, None],
+    ids=json.dumps,
+)
+def test_acp_an_answer_that_was_not_offered_fails_the_turn(demo: Demo, result: Any) -> None:
+    demo.job(built_in("permission"))
+    wire = Wire(demo)
+    wire.prompt(demo)
+    wire.open_permission()
+    wire.write({"jsonrpc": "2.0", "id": "p1", "result": result})
+    failed = wire.read()
+    assert (failed["id"], failed["error"]["data"]) == (2, {"code": "ANSWER_INVALID"})
+    assert "touch note.txt" in failed["error"]["message"]
+
+
+def test_acp_cancel_does_not_wait_for_the_answer(demo: Demo) -> None:
+    demo.job(script([{"permission": [TOUCH, FETCH]}, {"say": "{{permission}}"}]))
+    wire = Wire(demo)
+    session = wire.prompt(demo)
+    wire.open_permission()
+    wire.open_permission()
+    wire.select("p1", "allow")
+    assert wire.read()["params"]["update"]["status"] == "completed"
+    wire.send("session/cancel", sessionId=session)
+    assert wire.read() == {"jsonrpc": "2.0", "id": 2, "result": {"stopReason": "cancelled"}}
+
+    wire.select("p2", "allow")  # too late: it is not taken for an answer to a request of the next prompt
+    wire.send("session/prompt", 3, sessionId=session, prompt=[{"type": "text", "text": "again"}])
+    assert [wire.open_permission(), wire.open_permission()] == ["p3", "p4"]
+    wire.select("p3", "reject")
+    wire.select("p4", "always")
+    assert [wire.read()["params"]["update"]["status"] for _ in range(2)] == ["failed", "completed"]
+    assert wire.read()["params"]["update"]["content"]["text"] == "reject,always"
+
+
+def test_acp_gives_a_permission_up(demo: Demo) -> None:
+    hasty = TOUCH | {"allowed_for_sec": 0.05}
+    demo.job(script([{"permission": [FETCH, hasty]}, {"say": "{{permission}}"}]))
+    wire = Wire(demo)
+    wire.prompt(demo)
+    wire.open_permission()
+    wire.open_permission()
+    given_up = wire.read()["params"]["update"]
+    assert (given_up["toolCallId"], given_up["status"]) == ("t2", "failed")
+    wire.select("p2", "allow")  # too late
+    wire.select("p1", "allow")
+    assert wire.read()["params"]["update"]["status"] == "completed"
+    assert wire.read()["params"]["update"]["content"]["text"] == "allow,cancelled"
+    assert wire.read()["result"]["stopReason"] == "end_turn"
+
+
+def test_acp_a_permission_that_is_answered_in_time(demo: Demo) -> None:
+    demo.job(script([{"permission": TOUCH | {"allowed_for_sec": 1e300}}, {"say": "{{permission}}"}]))
+    wire = Wire(demo)
+    wire.prompt(demo)
+    wire.open_permission()
+    wire.select("p1", "allow")
+    assert wire.read()["params"]["update"]["status"] == "completed"
+    assert wire.read()["params"]["update"]["content"]["text"] == "allow"
+
+
+def test_acp_ends_when_stdin_is_closed_with_an_open_permission(demo: Demo) -> None:
+    demo.job(built_in("permission"))
+    wire = Wire(demo)
+    wire.prompt(demo)
+    wire.open_permission()
+    wire.stdin.close()
+    assert wire.process.wait(PATIENCE) == 0
+    assert wire.stdout.read() == b""
 
 
 @pytest.mark.parametrize(

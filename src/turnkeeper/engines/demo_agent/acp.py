@@ -21,8 +21,10 @@ from .session import Session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
+    from .permission import Permission
     from .script import Job
 
 PARSE_ERROR = -32700
@@ -34,6 +36,9 @@ RESOURCE_NOT_FOUND = -32002
 
 GRACE_SEC = 1.0
 """How long a turn may take to notice that stdin was closed, even while nobody reads what it writes."""
+
+LONG_SEC = 3600.0
+"""The longest single wait: a lock takes no endless number of seconds."""
 
 
 class Refused(Exception):
@@ -68,9 +73,11 @@ class Agent(Voice):
         self.version = version
         self.sessions: dict[str, tuple[Session, str]] = {}  # with the working directory the client named
         self.prompts: list[Prompt] = []  # not answered yet; the first one is being played
+        self.asked = 0  # requests of ours so far
+        self.answers: dict[str, dict[str, Any]] = {}  # to those requests, in the order in which they came
         self.closed = False
         self.linger = 0.0
-        self.changed = threading.Condition()  # guards the prompts and `closed`
+        self.changed = threading.Condition()  # guards the prompts, the answers and `closed`
         self.writing = threading.Lock()
 
     # Speaking
@@ -100,32 +107,65 @@ class Agent(Voice):
         self.update("agent_thought_chunk", content=_text(text))
 
     def tool(self, call_id: str, name: str, arguments: dict[str, Any], output: str) -> None:
-        kind = "execute" if name == "shell" else "other"
-        self.update(
-            "tool_call", toolCallId=call_id, title=name, kind=kind, status="in_progress", rawInput=arguments
-        )
-        content = [{"type": "content", "content": _text(output)}]
+        self.update("tool_call", **_call(call_id, name, name, arguments), status="in_progress")
         self.update(
             "tool_call_update",
             toolCallId=call_id,
             status="completed",
-            content=content,
+            content=_content(output),
             rawOutput={"output": output},
         )
 
     # Playing: the main thread
 
     def wait(self, seconds: float) -> None:
+        self._wait_for(lambda: None, seconds)
+
+    def _wait_for(self, found: Callable[[], Any], seconds: float) -> Any:
+        """What is found within that time, if anything is."""
         prompt = self.prompts[0]
         with self.changed:
-            self.changed.wait_for(lambda: prompt.canceled or self._must_go(), seconds)
+            result = self.changed.wait_for(lambda: self._must_go() or prompt.canceled or found(), seconds)
             if self._must_go():
                 raise Closed
             if prompt.canceled:
                 raise Canceled
+            return result
 
     def _must_go(self) -> bool:
         return self.closed and not self.stubborn
+
+    def permissions(self, requests: list[Permission]) -> None:
+        waiting = {self._ask(request): request for request in requests}
+        gives_up_at = {call: time.monotonic() + waiting[call].allowed_for_sec for call in waiting}
+        while waiting:
+            impatient = min(waiting, key=gives_up_at.__getitem__)
+            left = min(max(gives_up_at[impatient] - time.monotonic(), 0), LONG_SEC)
+            answered = self._wait_for(lambda: next(filter(waiting.__contains__, self.answers), None), left)
+            if answered is not None:
+                self._tell(waiting.pop(answered), self.answers[answered])
+            elif gives_up_at[impatient] <= time.monotonic():
+                self._tell(waiting.pop(impatient), None)
+
+    def _ask(self, request: Permission) -> str:
+        """Sends the request and returns its id."""
+        self.asked += 1
+        call = _call(request.call_id, request.tool, request.title, request.input) | {"status": "pending"}
+        self.update("tool_call", **call)
+        self.send(
+            id=f"p{self.asked}",
+            method="session/request_permission",
+            params={"sessionId": self.prompts[0].session.id, "toolCall": call, "options": request.options},
+        )
+        return f"p{self.asked}"
+
+    def _tell(self, request: Permission, answer: dict[str, Any] | None) -> None:
+        if answer is not None:
+            request.hear(answer)
+        update: dict[str, Any] = {"toolCallId": request.call_id, "status": request.status}
+        if not request.is_allowed:
+            update["content"] = _content(request.output)
+        self.update("tool_call_update", **update)
 
     def play_prompts(self) -> None:
         """Until stdin is closed."""
@@ -182,9 +222,15 @@ class Agent(Voice):
         except (ValueError, RecursionError) as error:
             self.send(id=None, error=Refused(PARSE_ERROR, f"not JSON: {error}").error)
             return
-        if not isinstance(message, dict) or not isinstance(message.get("method"), str):
-            self.send(id=None, error=Refused(INVALID_REQUEST, "not a JSON-RPC request").error)
-            return
+        match message:
+            case {"method": str()}:
+                self._obey(message)
+            case {"id": str(call), "result": _} | {"id": str(call), "error": _}:
+                self._take(call, message)
+            case _:
+                self.send(id=None, error=Refused(INVALID_REQUEST, "not a JSON-RPC request").error)
+
+    def _obey(self, message: dict[str, Any]) -> None:
         method, params = message["method"], message.get("params")
         params = params if isinstance(params, dict) else {}
         if "id" not in message:
@@ -198,6 +244,12 @@ class Agent(Voice):
         else:
             if answer is not None:
                 self.send(id=message["id"], result=answer)
+
+    def _take(self, call: str, answer: dict[str, Any]) -> None:
+        """An answer that comes too late, or twice, is kept too; nobody waits for it."""
+        with self.changed:
+            self.answers.setdefault(call, answer)
+            self.changed.notify_all()
 
     def _cancel(self, session_id: object) -> None:
         with self.changed:
@@ -267,6 +319,15 @@ class Agent(Voice):
 
 def _text(text: str) -> dict[str, str]:
     return {"type": "text", "text": text}
+
+
+def _content(text: str) -> list[dict[str, Any]]:
+    return [{"type": "content", "content": _text(text)}]
+
+
+def _call(call_id: str, tool: str, title: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    kind = "execute" if tool == "shell" else "other"
+    return {"toolCallId": call_id, "title": title, "kind": kind, "rawInput": arguments}
 
 
 def _directory(params: dict[str, Any]) -> str:

@@ -16,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from .permission import Permission
     from .script import Job
     from .session import Session
 
@@ -35,6 +36,18 @@ class Headless(Voice):
 
     def tool(self, call_id: str, name: str, arguments: dict[str, Any], output: str) -> None:
         self.emit("tool", call_id=call_id, name=name, input=arguments, output=output, status="completed")
+
+    def permissions(self, requests: list[Permission]) -> None:
+        for request in requests:
+            request.allow()
+            self.emit(
+                "tool",
+                call_id=request.call_id,
+                name=request.tool,
+                input=request.input,
+                output=request.output,
+                status=request.status,
+            )
 
     def noise(self, data: bytes) -> None:
         write_all(1, data)

@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from .permission import Permission
     from .script import Job
     from .session import Session
 
@@ -44,6 +45,10 @@ class Voice:
     def tool(self, call_id: str, name: str, arguments: dict[str, Any], output: str) -> None:
         raise NotImplementedError
 
+    def permissions(self, requests: list[Permission]) -> None:
+        """Ask for all of them at once; returns when each has its outcome."""
+        raise NotImplementedError
+
     def noise(self, data: bytes) -> None:
         """Bytes for stdout that are not part of any protocol."""
         raise NotImplementedError
@@ -65,6 +70,7 @@ class Turn:
         self.said: list[dict[str, str]] = []
         self.counted: dict[str, int] = {}  # what a `usage` step says instead of our estimate
         self.file: dict[str, object] = {}  # about the file that a `read_file` step has read
+        self.permission: str | None = None  # what became of the last `permission` step
         self.terminal = True
         self.linger = 0.0
 
@@ -101,6 +107,8 @@ class Turn:
         match group:
             case "reply" if not key:
                 return self.reply
+            case "permission" if not key and self.permission is not None:
+                return self.permission
             case "input" | "parameter" if key in self.job.values[group]:
                 return self.job.values[group][key]
             case "file" if key in self.file:

@@ -47,6 +47,15 @@ def tool(turn: Turn, call: dict[str, Any]) -> None:
     turn.voice.tool(turn.session.next_call_id(), call["name"], call.get("input", {}), call.get("output", ""))
 
 
+def permission(turn: Turn, asked: Any) -> None:
+    from .permission import Permission
+
+    asked = turn.filled(asked if isinstance(asked, list) else [asked])
+    requests = [Permission(turn.session.next_call_id(), request) for request in asked]
+    turn.voice.permissions(requests)
+    turn.permission = ",".join(request.outcome for request in requests)
+
+
 def usage(turn: Turn, counted: dict[str, int]) -> None:
     turn.counted = counted
 
@@ -136,8 +145,9 @@ def record(turn: Turn, path: str) -> None:
 class Step:
     """A step of the script: who plays it, the value it takes, and its options.
 
-    A value is described by a type, by `True` (nothing else is accepted), or by its keys; a key with `?` may be
-    left out. `float` means any number from 0 on, `object` anything.
+    A value is described by a type, by `True` or a word (nothing else is accepted), or by its keys; a key with
+    `?` may be left out. `float` means any number from 0 on, `object` anything, `[x]` a list of x that is not
+    empty, `(x, y)` one or the other.
     """
 
     def __init__(self, play: Callable[..., None], takes: Any, **options: type) -> None:
@@ -147,6 +157,12 @@ class Step:
 
 
 TOKENS = {"input_tokens?": int, "output_tokens?": int}
+OPTION = {
+    "optionId": str,
+    "name": str,
+    "kind": ("allow_once", "allow_always", "reject_once", "reject_always"),
+}
+PERMISSION = {"tool": str, "title?": str, "input?": dict, "options?": [OPTION], "allowed_for_sec?": float}
 CHILD = {"seconds": float, "pid_file": str, "scrub_env?": bool}
 QUESTION = {
     "prompt": str,
@@ -163,6 +179,7 @@ STEPS = {
     "stream": Step(stream, list, every_sec=float),
     "think": Step(think, str),
     "tool": Step(tool, {"name": str, "input?": dict, "output?": str}),
+    "permission": Step(permission, (PERMISSION, [PERMISSION])),
     "usage": Step(usage, TOKENS),
     "ask": Step(ask, QUESTION),
     "result": Step(result, dict, done=bool, fenced=bool),
@@ -212,6 +229,12 @@ def _fault(step: object) -> str:
 def _fits(value: Any, kind: Any) -> bool:
     if kind is True:
         return value is True
+    if isinstance(kind, str):
+        return bool(value == kind)
+    if isinstance(kind, tuple):
+        return any(_fits(value, one) for one in kind)
+    if isinstance(kind, list):
+        return isinstance(value, list) and bool(value) and all(_fits(entry, kind[0]) for entry in value)
     if isinstance(kind, dict):
         return isinstance(value, dict) and _has_keys(value, kind)
     if kind is bool or kind is object:
