@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -24,7 +24,7 @@ from typing import Any
 import httpx
 
 from turnkeeper.core.fcmp import TERMINAL
-from turnkeeper.core.run import Attempt, Run
+from turnkeeper.core.run import Attempt, Interaction, Run
 from turnkeeper.engines import census
 from turnkeeper.runtime.audit import judge_again
 from turnkeeper.runtime.clock import utc_now
@@ -212,13 +212,16 @@ class Place:
     async def _assert_judged_alike(self, run_id: str) -> None:
         run = await self.house.store.run(run_id)
         assert run is not None
+        interactions = await self.house.store.interactions(run_id)
         for attempt in await self.house.store.attempts(run_id):
-            assert_judged_alike(self.house.stage, run, attempt)
+            assert_judged_alike(self.house.stage, run, attempt, interactions)
 
 
-def assert_judged_alike(stage: Stage, run: Run, attempt: Attempt) -> None:
+def assert_judged_alike(
+    stage: Stage, run: Run, attempt: Attempt, interactions: Sequence[Interaction]
+) -> None:
     """The stored bytes give the verdict that was given; only a turn without any, or with too many, is not judged."""
-    opinion = judge_again(stage, run, attempt)
+    opinion = judge_again(stage, run, attempt, interactions)
     can_be_judged = attempt.evidence is not None and attempt.evidence["raw_is_whole"]
     assert (opinion is not None) == can_be_judged, f"{run.id}: {attempt}"
     assert opinion is None or opinion.agrees, f"{run.id}: {opinion}"

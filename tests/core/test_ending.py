@@ -23,7 +23,7 @@ from tests.core.examples import (
     some,
     story,
 )
-from turnkeeper.core import lifecycle
+from turnkeeper.core import lifecycle, questions
 from turnkeeper.core.change import Change, TurnReport
 from turnkeeper.core.errors import Code
 from turnkeeper.core.gate import Wait
@@ -89,8 +89,15 @@ def test_ending_run_is_finished_and_never_resumed() -> None:
 def test_lost_process_keeps_the_question_if_the_session_can_be_loaded() -> None:
     run, _ = asked(a_job(STICKY), handle=LOADABLE)
     change = lifecycle.lose_process(run, later(5))
-    assert moved(change) == {"lease": None, "recovery": Recovery(Trigger.PRESERVE_WAITING, later(5))}
-    assert (change.trigger, change.events) == (Trigger.PRESERVE_WAITING, ())
+    (warned,) = change.after.warnings
+    assert warned.code == "RESIDENT_PROCESS_LOST"
+    assert moved(change) == {
+        "lease": None,
+        "recovery": Recovery(Trigger.PRESERVE_WAITING, later(5)),
+        "warnings": (warned,),
+    }
+    assert change.trigger is Trigger.PRESERVE_WAITING
+    assert story(change) == ["diagnostic.warning"]
 
 
 @pytest.mark.failure("H14")
@@ -189,7 +196,7 @@ def test_attempt_is_tried_again_at_most_twice(process_started: bool) -> None:
 
     # The next attempt counts from the beginning.
     wait = finish(run, Wait())
-    replied = lifecycle.accept_reply(wait.after, wait.interaction, "blue", NOW, by="ann").after
+    replied = questions.accept_reply(wait.after, wait.interaction, "blue", NOW, by="ann").after
     fresh = lifecycle.start_turn(replied, "lease", NOW).after
     assert (fresh.attempt_number, fresh.try_number, fresh.interruptions) == (2, 1, 0)
 

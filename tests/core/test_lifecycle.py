@@ -26,7 +26,7 @@ from tests.core.examples import (
     some,
     story,
 )
-from turnkeeper.core import lifecycle
+from turnkeeper.core import lifecycle, questions
 from turnkeeper.core.errors import Code, IllegalTransition, RunNotWaiting, UploadNotExpected, Warn
 from turnkeeper.core.fcmp import Type
 from turnkeeper.core.gate import Cancel, Fail, Succeed, Verdict, Wait
@@ -70,8 +70,8 @@ def test_an_upload_is_taken_once_and_only_where_one_is_waited_for(run: Run) -> N
 
 def test_held_run_fails_when_nothing_is_uploaded() -> None:
     held = lifecycle.create("run-1", a_job(), NOW, held="upload", due_at=later(5)).after
-    assert lifecycle.apply_deadline(held, None, later(4)) is None
-    change = some(lifecycle.apply_deadline(held, None, later(5)))
+    assert questions.apply_deadline(held, None, later(4)) is None
+    change = some(questions.apply_deadline(held, None, later(5)))
     assert story(change) == ["queued -> failed: input.expired", "conversation.failed"]
     assert change.after.error is not None
     assert change.after.error.code is Code.UPLOAD_MISSING
@@ -226,7 +226,7 @@ def test_nothing_moves_a_finished_run(run: Run) -> None:
     assert (run.lease, run.due_at, run.pending_interaction_id, run.held) == (None, None, None, None)
     assert run.finished_at is not None
     assert lifecycle.cancel(run, NOW, by="ann") is None
-    assert lifecycle.apply_deadline(run, None, later(10**9)) is None
+    assert questions.apply_deadline(run, None, later(10**9)) is None
     steps: list[Callable[[], object]] = [
         lambda: lifecycle.start_turn(run, "lease", NOW),
         lambda: lifecycle.lose_process(run, NOW),
@@ -238,4 +238,4 @@ def test_nothing_moves_a_finished_run(run: Run) -> None:
         with pytest.raises(IllegalTransition):
             step()
     with pytest.raises(RunNotWaiting, match=f"the run is {run.state}"):
-        lifecycle.accept_reply(run, None, "blue", NOW, by="ann")
+        questions.accept_reply(run, None, "blue", NOW, by="ann")

@@ -22,7 +22,7 @@ from tests.core.examples import (
     some,
     story,
 )
-from turnkeeper.core import lifecycle
+from turnkeeper.core import lifecycle, questions
 from turnkeeper.core.errors import (
     Code,
     InteractionAnswered,
@@ -39,13 +39,13 @@ from turnkeeper.core.waiting import ProfileKind
 
 def refusal(run: Run, interaction: Interaction | None) -> tuple[type[TurnkeeperError], dict[str, object]]:
     with pytest.raises(TurnkeeperError) as caught:
-        lifecycle.accept_reply(run, interaction, "blue", NOW, by="bob")
+        questions.accept_reply(run, interaction, "blue", NOW, by="bob")
     return type(caught.value), caught.value.facts
 
 
 def test_reply_to_a_run_without_process_waits_for_a_slot() -> None:
     run, pending = asked(handle=LOADABLE)
-    change = lifecycle.accept_reply(run, pending, "x" * 500, later(5), by="ann", idempotency_key="key-1")
+    change = questions.accept_reply(run, pending, "x" * 500, later(5), by="ann", idempotency_key="key-1")
     assert moved(change) == {
         "state": State.QUEUED,
         "next_turn": NextTurn.REPLY,
@@ -68,19 +68,19 @@ def test_reply_to_a_run_without_process_waits_for_a_slot() -> None:
 
 def test_reply_wakes_a_live_process_and_enqueues_nothing() -> None:
     run, pending = asked(a_job(STICKY))
-    change = lifecycle.accept_reply(run, pending, "blue", later(5), by="ann")
+    change = questions.accept_reply(run, pending, "blue", later(5), by="ann")
     assert (change.after.lease, change.after.due_at, change.enqueue) == ("lease-1", None, False)
 
 
 def test_reply_after_a_lost_process_takes_a_slot_again() -> None:
     run, pending = asked(a_job(STICKY), handle=LOADABLE)
     lost = lifecycle.lose_process(run, NOW).after
-    assert lifecycle.accept_reply(lost, pending, "blue", NOW, by="ann").enqueue
+    assert questions.accept_reply(lost, pending, "blue", NOW, by="ann").enqueue
 
 
 def test_next_turn_is_a_new_attempt_and_the_next_question_a_new_id() -> None:
     run, pending = asked()
-    run = lifecycle.accept_reply(run, pending, "blue", NOW, by="ann").after
+    run = questions.accept_reply(run, pending, "blue", NOW, by="ann").after
     start = lifecycle.start_turn(run, "lease-2", later(5))
     assert (start.after.attempt_number, start.after.try_number, start.after.lease) == (2, 1, "lease-2")
     assert start.after.started_at == NOW
@@ -92,7 +92,7 @@ def test_next_turn_is_a_new_attempt_and_the_next_question_a_new_id() -> None:
 @pytest.mark.failure("H02")
 def test_second_reply_is_told_that_it_lost() -> None:
     run, pending = asked()
-    won = lifecycle.accept_reply(run, pending, "red", NOW, by="ann")
+    won = questions.accept_reply(run, pending, "red", NOW, by="ann")
     assert refusal(won.after, won.interaction) == (
         InteractionAnswered,
         {
@@ -137,7 +137,7 @@ def test_ending_run_takes_no_reply() -> None:
 )
 def test_any_text_is_a_reply(text: str) -> None:
     run, pending = asked()
-    change = lifecycle.accept_reply(run, pending, text, NOW, by="ann")
+    change = questions.accept_reply(run, pending, text, NOW, by="ann")
     assert change.after.state is State.QUEUED
     assert change.interaction is not None
     assert change.interaction.answer == Answer(text, Resolution.USER_REPLY, NOW, "ann")
@@ -146,7 +146,7 @@ def test_any_text_is_a_reply(text: str) -> None:
 def test_strict_resumable_run_waits_for_ever() -> None:
     run, pending = asked()
     assert run.due_at is None
-    assert lifecycle.apply_deadline(run, pending, later(10**9)) is None
+    assert questions.apply_deadline(run, pending, later(10**9)) is None
 
 
 @pytest.mark.failure("H10")
@@ -154,8 +154,8 @@ def test_strict_resumable_run_waits_for_ever() -> None:
 def test_deadline_decides_by_itself(kind: ProfileKind, enqueue: bool) -> None:
     question = Question(prompt="Red?", default_decision_policy="pick_first")
     run, pending = asked(a_job(kind, strict=False, session_timeout_sec=5.0), question=question)
-    assert lifecycle.apply_deadline(run, pending, later(4.9)) is None
-    change = some(lifecycle.apply_deadline(run, pending, later(5)))
+    assert questions.apply_deadline(run, pending, later(4.9)) is None
+    change = some(questions.apply_deadline(run, pending, later(5)))
     assert moved(change) == {
         "state": State.QUEUED,
         "next_turn": NextTurn.REPLY,
@@ -187,10 +187,10 @@ def test_deadline_decides_by_itself(kind: ProfileKind, enqueue: bool) -> None:
 
 def test_deadline_ends_a_live_process_first() -> None:
     run, pending = asked(a_job(STICKY, session_timeout_sec=5.0))
-    intent = some(lifecycle.apply_deadline(run, pending, later(5)))
+    intent = some(questions.apply_deadline(run, pending, later(5)))
     assert moved(intent) == {"ending": Ending(EndingWhy.WAIT_TIMEOUT, "turnkeeper", later(5)), "due_at": None}
     assert (intent.trigger, intent.events) == (None, ())
-    assert lifecycle.apply_deadline(intent.after, pending, later(99)) is None
+    assert questions.apply_deadline(intent.after, pending, later(99)) is None
     assert refusal(intent.after, pending)[0] is RunEnding
 
     end = lifecycle.finish_ending(intent.after, later(5))
@@ -203,7 +203,7 @@ def test_deadline_ends_a_live_process_first() -> None:
 def test_deadline_without_a_process_is_one_step() -> None:
     run, pending = asked(a_job(STICKY, session_timeout_sec=5.0), handle=LOADABLE)
     lost = lifecycle.lose_process(run, NOW).after
-    change = some(lifecycle.apply_deadline(lost, pending, later(5)))
+    change = some(questions.apply_deadline(lost, pending, later(5)))
     assert change.trigger is Trigger.WAIT_TIMEOUT
     assert change.after.error is not None
     assert change.after.error.code is Code.INTERACTION_WAIT_TIMEOUT

@@ -21,12 +21,12 @@ from tests.core.examples import (
     finish,
     later,
 )
-from turnkeeper.core import fcmp, lifecycle
+from turnkeeper.core import fcmp, lifecycle, questions
 from turnkeeper.core.change import Change, TurnReport
 from turnkeeper.core.errors import TurnkeeperError
 from turnkeeper.core.fcmp import Event, Type
 from turnkeeper.core.gate import Cancel, Fail, Succeed, Verdict, Wait
-from turnkeeper.core.run import Attempt, Interaction, Job, OnInterrupted
+from turnkeeper.core.run import Attempt, Interaction, Job, OnInterrupted, Question
 from turnkeeper.core.statechart import TABLE, State, Trigger
 from turnkeeper.core.waiting import ProfileKind
 
@@ -89,6 +89,8 @@ handles = st.sampled_from([LOADABLE, LOADABLE, LOADABLE, TIED, None])
 def upload_or_start(house: Ledger, data: st.DataObject) -> None:
     if house.run.held:
         house.commit(lifecycle.complete_input(house.run, {}, NOW))
+    elif house.run.is_paused:
+        house.commit(lifecycle.go_on(house.run, NOW))
     else:
         house.commit(lifecycle.start_turn(house.run, house.run.lease or f"lease-{house.run.version}", NOW))
 
@@ -96,6 +98,13 @@ def upload_or_start(house: Ledger, data: st.DataObject) -> None:
 def finish_turn(house: Ledger, data: st.DataObject) -> None:
     words = {"output": [SAID], "usage": {"input_tokens": 1}, "warnings": [NOTE]}
     house.commit(finish(house.run, data.draw(verdicts), handle=data.draw(handles), **words))
+
+
+def ask_permission(house: Ledger, data: st.DataObject) -> None:
+    """Only a resident agent can."""
+    if house.run.is_sticky:
+        asks = Question(prompt="May I?", kind="permission", source="permission")
+        house.commit(questions.ask_permission(house.run, asks, NOW, output=[SAID], handle=data.draw(handles)))
 
 
 def interrupt(house: Ledger, data: st.DataObject) -> None:
@@ -113,17 +122,20 @@ def interrupt(house: Ledger, data: st.DataObject) -> None:
 
 
 def reply(house: Ledger, data: st.DataObject) -> None:
-    house.commit(lifecycle.accept_reply(house.run, house.pending, "blue", NOW, by="ann"))
+    house.commit(questions.accept_reply(house.run, house.pending, "blue", NOW, by="ann"))
 
 
 def lose_process(house: Ledger, data: st.DataObject) -> None:
-    if house.run.lease is not None:
-        house.commit(lifecycle.lose_process(house.run, NOW))
+    run = house.run
+    if run.lease is not None:
+        attempt = house.attempts[run.attempt_number, run.try_number] if run.is_paused else None
+        report = TurnReport(output=[SAID], usage={"input_tokens": 1}) if run.is_paused else TurnReport()
+        house.commit(lifecycle.lose_process(run, NOW, attempt=attempt, report=report))
 
 
 def pass_time(house: Ledger, data: st.DataObject) -> None:
     passed, due_at = data.draw(st.sampled_from([1, 59, 65, 10**6])), house.run.due_at
-    change = lifecycle.apply_deadline(house.run, house.pending, later(passed))
+    change = questions.apply_deadline(house.run, house.pending, later(passed))
     assert (change is not None) == (due_at is not None and due_at <= later(passed))
     if change is not None:
         house.commit(change)
@@ -144,7 +156,7 @@ def end_the_process(house: Ledger, data: st.DataObject) -> None:
 
 MOVES: dict[State, list[Move]] = {
     State.QUEUED: [*[upload_or_start] * 8, pass_time, cancel],
-    State.RUNNING: [*[finish_turn] * 6, interrupt, interrupt, interrupt, cancel],
+    State.RUNNING: [*[finish_turn] * 6, *[ask_permission] * 2, interrupt, interrupt, interrupt, cancel],
     State.WAITING_USER: [*[reply] * 4, pass_time, pass_time, lose_process, lose_process, cancel],
 }
 
@@ -187,7 +199,7 @@ def check_fields(house: Ledger) -> None:
         assert house.pending is not None
         assert house.pending.answer is None
     open_tries = [key for key, attempt in house.attempts.items() if attempt.ended_at is None]
-    assert run.ending is not None or len(open_tries) == (run.state is State.RUNNING)
+    assert run.ending is not None or len(open_tries) == (run.state is State.RUNNING or run.is_paused)
     if run.state is State.RUNNING:
         assert run.lease is not None
         assert (run.attempt_number, run.try_number) == max(house.attempts)
@@ -205,7 +217,14 @@ def check_wrong_steps(house: Ledger) -> None:
         ({Trigger.TURN_SUCCEEDED}, partial(finish, run, Succeed("DONE_MARKER"))),
         ({Trigger.TURN_FAILED}, partial(finish, run, Fail(TIMEOUT))),
         ({Trigger.RECONCILE_FAILED}, partial(lifecycle.reconcile_failed, run, TIMEOUT, NOW)),
-        ({Trigger.PRESERVE_WAITING, Trigger.PROCESS_LOST}, partial(lifecycle.lose_process, run, NOW)),
+        (
+            {Trigger.PRESERVE_WAITING, Trigger.PROCESS_LOST, Trigger.RECONCILE_FAILED},
+            partial(lifecycle.lose_process, run, NOW),
+        ),
+        (
+            {Trigger.TURN_NEEDS_PERMISSION},
+            partial(questions.ask_permission, run, Question(prompt="?"), NOW, output=(), handle=None),
+        ),
         (
             {Trigger.RESUME_TURN, Trigger.RECONCILE_FAILED},
             partial(lifecycle.interrupt_turn, run, NOW, process_started=False),
@@ -218,10 +237,10 @@ def check_wrong_steps(house: Ledger) -> None:
     for number in range(len(house.questions) + 2):
         if number != run.pending_interaction_id or run.ending is not None:
             wrong = house.questions.get(number)
-            assert is_refused(partial(lifecycle.accept_reply, run, wrong, "red", NOW, by="bob"))
+            assert is_refused(partial(questions.accept_reply, run, wrong, "red", NOW, by="bob"))
     if run.state.is_terminal or run.ending is not None:
         assert lifecycle.cancel(run, NOW, by="bob") is None
-        assert lifecycle.apply_deadline(run, house.pending, later(10**9)) is None
+        assert questions.apply_deadline(run, house.pending, later(10**9)) is None
 
 
 def is_refused(step: Callable[[], object]) -> bool:

@@ -122,8 +122,9 @@ class Daemon(harness.Daemon):
             for run in await store.runs(RunFilter(), 200):
                 entries = await store.events(run.id, after=0, upto=None, limit=10_000)
                 assert [entry.seq for entry in entries] == list(range(1, run.last_seq + 1))
+                interactions = await store.interactions(run.id)
                 for attempt in await store.attempts(run.id):
-                    assert_judged_alike(stage, run, attempt)
+                    assert_judged_alike(stage, run, attempt, interactions)
 
 
 @asynccontextmanager

@@ -15,7 +15,7 @@ import pytest
 
 from tests.crash.restarts import ANSWERS, ASKS, CUT_OFF, RECORD, WORKS, Daemon, a_job, count
 from tests.harness import PATIENCE, Json, states
-from turnkeeper.core import lifecycle
+from turnkeeper.core import lifecycle, questions
 from turnkeeper.core.run import Run
 from turnkeeper.engines import census
 from turnkeeper.runtime.clock import utc_now
@@ -264,7 +264,7 @@ async def test_a_reply_that_its_owner_never_heard_of_is_played(narrow: Daemon) -
         assert run is not None
         assert run.lease is not None
         question = await store.interaction(run_id, 1)
-        accepted = await store.commit(lifecycle.accept_reply(run, question, "blue", utc_now(), by="ann"))
+        accepted = await store.commit(questions.accept_reply(run, question, "blue", utc_now(), by="ann"))
         assert (accepted.state.value, accepted.lease) == ("queued", run.lease)
     narrow.start()
     await narrow.check_return()

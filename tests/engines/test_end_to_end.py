@@ -105,7 +105,7 @@ async def test_first_turn_is_judged_again_without_the_session_that_came_later(
     assert run is not None
     later = replace(run, handle=Handle("another-session", loadable=True))
     (attempt,) = await clis.house.store.attempts(run_id)
-    opinion = judge_again(clis.house.stage, later, attempt)
+    opinion = judge_again(clis.house.stage, later, attempt, ())
     assert opinion is not None
     assert opinion.agrees
 

@@ -30,7 +30,7 @@ async def finished(place: Place, script: Any, *replies: str, **options: Any) -> 
 
 
 def again(place: Place, run: Run, attempt: Attempt) -> SecondOpinion:
-    opinion = judge_again(place.house.stage, run, attempt)
+    opinion = judge_again(place.house.stage, run, attempt, ())
     assert opinion is not None
     return opinion
 
@@ -96,7 +96,7 @@ async def test_a_turn_that_was_never_judged_has_no_second_opinion(place: Place) 
     await place.client.until(run_id, "running")
     run, (attempt,) = await place.house.store.run(run_id), await place.house.store.attempts(run_id)
     assert run is not None
-    assert judge_again(place.house.stage, run, attempt) is None
+    assert judge_again(place.house.stage, run, attempt, ()) is None
     await place.client.cancel(run_id)
     run, (attempt,) = await finished_run(place, run_id)
     assert again(place, run, attempt).again == {"verdict": "canceled"}

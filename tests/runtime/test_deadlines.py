@@ -11,7 +11,7 @@ import pytest
 
 from tests.runtime.loops import BACKEND, settle, this_loop
 from tests.runtime.memory import MemoryStore
-from turnkeeper.core import gate, lifecycle
+from turnkeeper.core import gate, lifecycle, questions
 from turnkeeper.core.change import TurnReport
 from turnkeeper.core.contract import Contract
 from turnkeeper.core.errors import StorageUnavailable
@@ -68,7 +68,7 @@ class Watch:
     async def reply(self, run_id: str) -> None:
         run = self.store.known[run_id]
         question = self.store.questions[run_id, 1]
-        await self.store.commit(lifecycle.accept_reply(run, question, "blue", self.now(), by="ann"))
+        await self.store.commit(questions.accept_reply(run, question, "blue", self.now(), by="ann"))
 
     @property
     def decided(self) -> list[str]:

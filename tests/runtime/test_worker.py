@@ -37,9 +37,9 @@ class Shaky(SqliteStore):
         self._shake()
         return await super().run(run_id)
 
-    async def last_answered(self, run_id: str) -> Interaction | None:
+    async def answered_before(self, run_id: str, attempt_number: int) -> Interaction | None:
         self._shake()
-        return await super().last_answered(run_id)
+        return await super().answered_before(run_id, attempt_number)
 
     def _shake(self) -> None:
         if self.failing > 0:

@@ -267,7 +267,7 @@ async def test_audit_comes_to_the_same_verdicts(clis: Place, engine: str) -> Non
         run = await clis.house.store.run(run_id)
         assert run is not None
         (attempt,) = await clis.house.store.attempts(run_id)
-        opinion = judge_again(clis.house.stage, run, attempt)
+        opinion = judge_again(clis.house.stage, run, attempt, ())
         assert opinion is not None
         assert opinion.again == opinion.stored, words
         assert opinion.stored["verdict"] == verdict

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
-from turnkeeper.core import gate, lifecycle
+from turnkeeper.core import gate, lifecycle, questions
 from turnkeeper.core.change import Change, TurnReport
 from turnkeeper.core.contract import ArtifactRule, Contract
 from turnkeeper.core.errors import Code
@@ -108,7 +108,7 @@ async def turn_end(store: Store, run: Run, verdict: gate.Verdict, *said: Event) 
 async def reply(store: Store, run: Run, text: str, now: datetime | None = None) -> Change:
     """The change that answers the open question of a waiting run; not committed."""
     pending = await store.interaction(run.id, run.questions)
-    return lifecycle.accept_reply(run, pending, text, now or later(3), by="ann")
+    return questions.accept_reply(run, pending, text, now or later(3), by="ann")
 
 
 def delta(text: str, attempt: int = 1) -> Event:

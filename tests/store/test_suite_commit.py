@@ -94,7 +94,7 @@ async def test_of_two_replies_one_is_written(store: Store) -> None:
 
     assert [type(refusal) for refusal in lost] == [Stale]
     assert won == [await store.run(run.id)]
-    answered = await store.last_answered(run.id)
+    answered = await store.answered_before(run.id, 2)
     assert answered is not None
     assert answered.answer is not None
     winner = changes[answered.answer.response]
@@ -164,7 +164,7 @@ async def test_a_change_can_bring_a_handle(store: Store) -> None:
 
 async def test_interactions_and_attempts_are_listed_in_order(store: Store) -> None:
     run = await waiting(store)
-    assert await store.last_answered(run.id) is None
+    assert await store.answered_before(run.id, 2) is None
     for number, text in enumerate(("blue", "green"), start=2):
         run = await store.commit(await reply(store, run, text, later(10 * number)))
         run = await store.commit(lifecycle.start_turn(run, LEASE, later(10 * number + 1)))
@@ -176,7 +176,7 @@ async def test_interactions_and_attempts_are_listed_in_order(store: Store) -> No
         (2, 2, "green"),
         (3, 3, None),
     ]
-    assert await store.last_answered(run.id) == asked[1]
+    assert [await store.answered_before(run.id, number) for number in (1, 2, 3)] == [None, *asked[:2]]
     assert await store.interaction(run.id, 3) == asked[2]
     assert await store.interaction(run.id, 4) is None
     tries = await store.attempts(run.id)

@@ -93,8 +93,9 @@ async def _audit(settings: Settings, run_id: str) -> list[dict[str, Any]]:
     async with wiring.archive(settings) as archive:
         run = await _run(archive, run_id)
         found = []
+        interactions = await archive.store.interactions(run_id)
         for attempt in await archive.store.attempts(run_id):
-            opinion = await asyncio.to_thread(judge_again, archive.stage, run, attempt)
+            opinion = await asyncio.to_thread(judge_again, archive.stage, run, attempt, interactions)
             found.append(
                 {
                     "attempt": attempt.attempt_number,

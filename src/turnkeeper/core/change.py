@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from turnkeeper.core.fcmp import Event, Type, instant
+from turnkeeper.core.fcmp import Event, Type, instant, warning
 from turnkeeper.core.run import (
     Attempt,
     Ending,
@@ -124,3 +124,22 @@ def fail(
         **AT_REST,
         **fields,
     )
+
+
+def closing_words(run: Run, report: TurnReport, now: datetime) -> list[Event]:
+    """The last of the output, usage and warnings: all of it before the change of state that follows."""
+    events = list(report.output)
+    if report.usage:
+        events.append(Event(Type.USAGE, dict(report.usage), now, run.attempt_number))
+    events += [warning(w.code, w.message, now=now, attempt=run.attempt_number) for w in report.warnings]
+    return events
+
+
+def all_warnings(run: Run, report: TurnReport) -> tuple[RunWarning, ...]:
+    return (*run.warnings, *report.noted, *report.warnings)
+
+
+def added(total: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
+    return {
+        key: total.get(key, 0) + more.get(key, 0) for key in (*total, *(k for k in more if k not in total))
+    }

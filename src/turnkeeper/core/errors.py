@@ -29,6 +29,7 @@ class Code(StrEnum):
     ENGINE_NOT_READY = "ENGINE_NOT_READY"
     ENGINE_MODEL_UNKNOWN = "ENGINE_MODEL_UNKNOWN"
     INTERACTIVE_PROFILE_UNSUPPORTED = "INTERACTIVE_PROFILE_UNSUPPORTED"
+    PERMISSION_POLICY_UNSUPPORTED = "PERMISSION_POLICY_UNSUPPORTED"
     RUN_NOT_FOUND = "RUN_NOT_FOUND"
     RUN_NOT_WAITING = "RUN_NOT_WAITING"
     RUN_ENDING = "RUN_ENDING"
@@ -96,6 +97,8 @@ class Warn(StrEnum):
     ASK_BLOCK_INVALID = "ASK_BLOCK_INVALID"
     QUESTION_EMPTY = "QUESTION_EMPTY"
     TURN_RESTARTED = "TURN_RESTARTED"
+    RESIDENT_PROCESS_LOST = "RESIDENT_PROCESS_LOST"
+    PERMISSION_DENIED = "PERMISSION_DENIED"
     OUTPUT_SCHEMA_TOO_LOOSE = "OUTPUT_SCHEMA_TOO_LOOSE"
 
 
@@ -116,6 +119,7 @@ MEANING: dict[Code | Warn, str] = {
     Code.ENGINE_NOT_READY: "The engine cannot be started as it is installed; the fix is named.",
     Code.ENGINE_MODEL_UNKNOWN: "The engine has no model of that name; a request is refused, a run fails with it.",
     Code.INTERACTIVE_PROFILE_UNSUPPORTED: "The engine cannot wait in the way that `interactive_profile` asks for.",
+    Code.PERMISSION_POLICY_UNSUPPORTED: "The run could not be held to that `permissions`; the reason is named.",
     Code.RUN_NOT_FOUND: "No run of that id exists.",
     Code.RUN_NOT_WAITING: "The run is not waiting for a reply; its state is named.",
     Code.RUN_ENDING: "The run is being ended (cancel or timeout) and takes no more replies.",
@@ -176,6 +180,8 @@ MEANING: dict[Code | Warn, str] = {
     Warn.ASK_BLOCK_INVALID: "The agent's ask block was incomplete; the question stands without it.",
     Warn.QUESTION_EMPTY: "The agent ended its turn without a word; the question is a plain one of ours.",
     Warn.TURN_RESTARTED: "The service stopped before the engine was started; the turn was started anew.",
+    Warn.RESIDENT_PROCESS_LOST: "The process that waited with the run ended; the next reply loads its session.",
+    Warn.PERMISSION_DENIED: "The agent asked for a permission, and the job's `permissions` is `deny`.",
     Warn.OUTPUT_SCHEMA_TOO_LOOSE: "The skill's output schema accepts an empty object.",
 }
 
@@ -251,6 +257,10 @@ class ModelUnknown(TurnkeeperError):
 
 class ProfileUnsupported(TurnkeeperError):
     code = Code.INTERACTIVE_PROFILE_UNSUPPORTED
+
+
+class PermissionsUnsupported(TurnkeeperError):
+    code = Code.PERMISSION_POLICY_UNSUPPORTED
 
 
 class RunNotFound(TurnkeeperError):

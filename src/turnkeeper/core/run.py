@@ -24,6 +24,14 @@ class OnInterrupted(StrEnum):
     FAIL = "fail"
 
 
+class Permissions(StrEnum):
+    """What is said to an agent that asks before it acts."""
+
+    ALLOW = "allow"
+    ASK = "ask"
+    DENY = "deny"
+
+
 class NextTurn(StrEnum):
     """What the next `turn.started` begins."""
 
@@ -33,9 +41,12 @@ class NextTurn(StrEnum):
     """The same attempt again after a cut-off, in the session that the engine kept."""
     RESTART = "restart"
     """The same attempt again from its beginning: no process had been started."""
+    PERMISSION = "permission"
+    """Nothing anew: the turn goes on in its process, which asked for a permission."""
 
     @property
-    def is_same_attempt(self) -> bool:
+    def is_new_try(self) -> bool:
+        """Of the same attempt."""
         return self in (NextTurn.CONTINUE, NextTurn.RESTART)
 
 
@@ -82,6 +93,7 @@ class Job:
     parameter: Mapping[str, Any] = field(default_factory=dict)
     timeouts: Timeouts = field(default_factory=Timeouts)
     on_interrupted: OnInterrupted = OnInterrupted.RESUME
+    permissions: Permissions = Permissions.ALLOW
     max_attempt: int | None = None
 
     @property
@@ -168,6 +180,12 @@ class Run:
     @property
     def is_sticky(self) -> bool:
         return self.job.profile.kind is ProfileKind.STICKY
+
+    @property
+    def is_paused(self) -> bool:
+        """In the middle of a turn, for a permission; only the process that asked can be answered."""
+        is_between = self.state in (State.QUEUED, State.WAITING_USER)
+        return is_between and self.next_turn is NextTurn.PERMISSION
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from turnkeeper.core.errors import Code, Warn
 from turnkeeper.core.evidence import marker_in
 from turnkeeper.core.fcmp import Event, RawRef, Type, warning
 from turnkeeper.core.gate import Terminal
+from turnkeeper.core.permission import PermissionAsked
 from turnkeeper.core.run import Failure, Handle, RunWarning
 
 MAX_MESSAGE = 4 * 1024 * 1024
@@ -107,7 +108,19 @@ class Echo:
     """The user's words, repeated by the engine: they end a message and prove nothing."""
 
 
-TurnEvent = SessionOpened | Model | TextDelta | Text | Reasoning | ToolCall | Usage | Remark | Echo | Ended
+TurnEvent = (
+    SessionOpened
+    | Model
+    | TextDelta
+    | Text
+    | Reasoning
+    | ToolCall
+    | PermissionAsked
+    | Usage
+    | Remark
+    | Echo
+    | Ended
+)
 
 
 @dataclass(slots=True)
@@ -170,7 +183,7 @@ class Transcript:
                 return []
             case Model(name):
                 return self._named(name, now)
-            case Echo():
+            case Echo() | PermissionAsked():
                 return self.close(now)
             case Remark(code, message):
                 return self._warn_once(code, message, now)

@@ -1,62 +1,92 @@
 """The Agent Client Protocol, spoken to a resident agent over stdio: JSON-RPC 2.0, one object a line.
 
-The client side of the protocol is six calls; hearing them as lines keeps one parser for the live process and for
-the audit of its stored bytes. The ids of our calls are fixed, so stored answers tell what they answered.
+A client needs few calls; hearing the answers as lines keeps one parser for the live process and for the audit of its
+stored bytes. The ids of our calls are fixed, so stored answers tell what they answered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
-from turnkeeper.core.errors import Code
-from turnkeeper.core.run import Failure, Handle
+from turnkeeper.core import permission
+from turnkeeper.core.errors import Code, Warn
+from turnkeeper.core.permission import Choice, Decision, PermissionAsked
+from turnkeeper.core.run import Failure, Handle, Permissions
 from turnkeeper.core.turn import (
+    OPEN,
     TYPED,
     Echo,
     Ended,
     Reasoning,
+    Remark,
     SessionOpened,
     TextDelta,
     ToolCall,
     TurnEvent,
-    Usage,
 )
+from turnkeeper.engines import meaning
 from turnkeeper.engines.base import Heard, TurnPlan, read_object
+from turnkeeper.engines.dialect import named, usage
 from turnkeeper.engines.lines import Line
 from turnkeeper.engines.process import Exit
 
 PROTOCOL_VERSION = 1
 INITIALIZE, OPEN_SESSION, FIRST_PROMPT = 1, 2, 3
 AUTH_REQUIRED, METHOD_NOT_FOUND = -32000, -32601
-
-_TOKENS = {
-    "inputTokens": "input_tokens",
-    "outputTokens": "output_tokens",
-    "cachedReadTokens": "cached_tokens",
-}
-_DONE = ("completed", "failed")
+MAX_TITLE = 1000
+MAX_TOOLS = 1000
+"""Calls of a turn that are remembered until they are over."""
 
 _encode = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manners:
+    """What differs between agents that all speak the protocol."""
+
+    modes: Mapping[Permissions, str] = field(default_factory=dict)
+    """The mode that its session is put into, where another than its own is needed."""
+    sets_model: bool = False
+    """It takes the model by `session/set_model`, and not as a word of its command line."""
+    loads: bool = True
+    """False: it says that it can load a session, and cannot."""
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    """Of the call that opens a session: settings of its own."""
+
+
+PLAIN = Manners()
 
 
 class AcpDialect:
     keeps_stdin = True
 
-    def __init__(self, plan: TurnPlan) -> None:
+    def __init__(self, plan: TurnPlan, manners: Manners = PLAIN) -> None:
         self._plan = plan
+        self._manners = manners
         self._session_id: str | None = None
         self._loadable = False
         self._is_opening = False
         self._prompt = ""
         self._next_id = FIRST_PROMPT
+        self._setup: Iterator[bytes] = iter(())
+        """What is still to be said before the first prompt."""
         self._tools: dict[str, dict[str, Any]] = {}
+        self._requests: dict[str, int | str] = {}
+        """Permissions that are still to be answered: the ids of the agent's calls."""
+        self._asked = 0
+        self._has_rejected = False
+        self._words = ""
+        """Of a person who rejected: what the agent hears when it has given up."""
 
     def begin(self, prompt: str) -> bytes:
-        self._prompt = prompt
+        self._prompt, self._words = prompt, ""
         self._tools.clear()
+        self._requests.clear()
+        self._has_rejected = False
         if self._session_id is not None:
             return self._send_prompt()
         # Some agents reject an initialize without explicit capabilities.
@@ -82,12 +112,12 @@ class AcpDialect:
         match said:
             case {"method": "session/update", "params": {"update": dict(update)}}:
                 # While a session is being loaded the agent repeats what was said before.
-                return Heard(()) if self._is_opening else Heard(self._update(update))
+                return Heard(()) if self._is_opening else Heard(self.update(update))
             case {"method": str(method), "id": int() | str() as call}:
-                return Heard((), self._answer(method, call, said.get("params")))
+                return self._called(method, call, said.get("params"))
             case {"method": str()}:
                 return Heard(())
-            case {"id": int(call)}:
+            case {"id": int() | str() as call}:
                 return self._response(call, said)
             case _:
                 return None
@@ -99,13 +129,23 @@ class AcpDialect:
         return []
 
     def cancel(self) -> bytes:
+        """With the permissions that are still open: their answers are of no use any more."""
         if self._session_id is None:
             return b""
-        return _line(
-            {"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": self._session_id}}
-        )
+        stop = {"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": self._session_id}}
+        return _line(stop) + b"".join(self.answer(key, Decision(None)) for key in list(self._requests))
 
-    def _response(self, call: int, said: dict[str, Any]) -> Heard:
+    def answer(self, key: str, decision: Decision) -> bytes:
+        call = self._requests.pop(key, None)
+        if call is None:
+            return b""  # the turn that asked is over
+        self._words = decision.words or self._words
+        self._has_rejected = self._has_rejected or not decision.is_allowed
+        return _outcome(call, decision)
+
+    # The agent's answers
+
+    def _response(self, call: int | str, said: dict[str, Any]) -> Heard:
         error = said.get("error")
         if isinstance(error, dict):
             return Heard([Ended(self._failure(call, error))])
@@ -115,13 +155,18 @@ class AcpDialect:
             return self._initialized(result)
         if call == OPEN_SESSION:
             return self._opened(result)
-        return Heard([*_usage(result), Ended(_stopped(result.get("stopReason")))])
+        if isinstance(call, str):
+            return Heard((), self._go_on())
+        return self._prompted(result)
 
     def _initialized(self, result: dict[str, Any]) -> Heard:
         self._is_opening = True
         capabilities = result.get("agentCapabilities")
-        self._loadable = isinstance(capabilities, dict) and capabilities.get("loadSession") is True
+        can_load = isinstance(capabilities, dict) and capabilities.get("loadSession") is True
+        self._loadable = can_load and self._manners.loads
         params: dict[str, Any] = {"cwd": str(self._plan.workspace), "mcpServers": []}
+        if self._manners.meta:
+            params["_meta"] = dict(self._manners.meta)
         if self._plan.session is None:
             return Heard((), _request(OPEN_SESSION, "session/new", params))
         params["sessionId"] = self._plan.session.session_id
@@ -134,24 +179,73 @@ class AcpDialect:
         if not isinstance(session_id, str):
             return Heard([Ended(Failure(Code.ENGINE_FAILED, "the agent opened a session without an id"))])
         self._session_id = session_id
-        return Heard([SessionOpened(Handle(session_id, self._loadable))], self._send_prompt())
+        self._setup = self._settings(session_id)
+        return Heard([SessionOpened(Handle(session_id, self._loadable)), *_model(result)], self._go_on())
+
+    def _settings(self, session_id: str) -> Iterator[bytes]:
+        mode = self._manners.modes.get(self._plan.permissions)
+        if mode is not None:
+            yield _request("mode", "session/set_mode", {"sessionId": session_id, "modeId": mode})
+        if self._manners.sets_model and self._plan.model is not None:
+            yield _request(
+                "model", "session/set_model", {"sessionId": session_id, "modelId": self._plan.model}
+            )
+
+    def _go_on(self) -> bytes:
+        return next(self._setup, None) or self._send_prompt()
 
     def _send_prompt(self) -> bytes:
         call, self._next_id = self._next_id, self._next_id + 1
         prompt = [{"type": "text", "text": self._prompt}]
         return _request(call, "session/prompt", {"sessionId": self._session_id, "prompt": prompt})
 
-    def _failure(self, call: int, error: dict[str, Any]) -> Failure:
-        message = str(error.get("message", "the agent answered with an error"))
+    def _prompted(self, result: dict[str, Any]) -> Heard:
+        """A person who said something instead of permitting is heard now, in the same turn."""
+        spent = self.spent(result)
+        if self._words:
+            self._prompt, self._words = self._words, ""
+            return Heard([*spent, Echo()], self._send_prompt())
+        return Heard([*spent, Ended(self.stopped(result))])
+
+    def _failure(self, call: int | str, error: dict[str, Any]) -> Failure:
+        failure = self.failure(error)
+        if call == OPEN_SESSION and self._plan.session is not None and failure.code not in TYPED:
+            return Failure(Code.SESSION_LOST, f"the agent cannot load the session: {failure.message}")
+        if call == "model" and failure.code not in TYPED:
+            return Failure(Code.ENGINE_MODEL_UNKNOWN, f"{self._plan.model}: {failure.message}")
+        return failure
+
+    # What agents tell in their own ways
+
+    def failure(self, error: Mapping[str, Any]) -> Failure:
+        message = str(error.get("message") or "the agent answered with an error")
         if error.get("code") == AUTH_REQUIRED:
             return Failure(Code.ENGINE_AUTH_REQUIRED, message)
-        if call == OPEN_SESSION and self._plan.session is not None:
-            return Failure(Code.SESSION_LOST, f"the agent cannot load the session: {message}")
         data = error.get("data")
-        named = Code.__members__.get(str(data.get("code"))) if isinstance(data, dict) else None
-        return Failure(named if named in TYPED else Code.ENGINE_FAILED, message)
+        return meaning.failure(message, body=_encode(data).decode() if data else "")
 
-    def _update(self, update: dict[str, Any]) -> Sequence[TurnEvent]:
+    def stopped(self, result: Mapping[str, Any]) -> Failure | None:
+        """An agent that was refused what it needs may call its turn off: that is no failure of its."""
+        reason = result.get("stopReason")
+        if reason in ("end_turn", "max_turn_requests", "max_tokens", "refusal"):
+            return None
+        if reason == "cancelled" and self._has_rejected:
+            return None
+        return Failure(Code.ENGINE_FAILED, f"the agent stopped its turn: {reason}")
+
+    def spent(self, result: Mapping[str, Any]) -> list[TurnEvent]:
+        """Of one prompt."""
+        counts = result.get("usage")
+        if not isinstance(counts, dict):
+            return []
+        return usage(
+            input_tokens=counts.get("inputTokens"),
+            cached_tokens=counts.get("cachedReadTokens"),
+            output_tokens=counts.get("outputTokens"),
+            reasoning_tokens=counts.get("thoughtTokens"),
+        )
+
+    def update(self, update: dict[str, Any]) -> Sequence[TurnEvent]:
         match update:
             case {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": str(text)}}:
                 message = update.get("messageId")
@@ -166,46 +260,74 @@ class AcpDialect:
                 return []
 
     def _tool(self, call: str, update: dict[str, Any]) -> Sequence[TurnEvent]:
-        """Updates carry only what changed; a call is told once, when it is over."""
+        """Updates carry only what changed; a call is told when it begins and when it is over."""
+        is_new = call not in self._tools
+        if is_new and len(self._tools) >= MAX_TOOLS:
+            return []
         known = self._tools.setdefault(call, {})
+        if known.get("is_over"):
+            return []
         known.update({key: value for key, value in update.items() if value is not None})
         status = str(known.get("status", "pending"))
-        if status not in _DONE:
+        known["is_over"] = status not in OPEN
+        if not is_new and status in OPEN:
             return []
-        del self._tools[call]
-        name = str(known.get("title") or known.get("kind") or "tool")
+        name = str(known.get("title") or known.get("kind") or "tool")[:MAX_TITLE]
         return [ToolCall(call, name, status, known.get("rawInput"), _tool_output(known))]
 
-    def _answer(self, method: str, call: int | str, params: Any) -> bytes:
+    # The agent's calls
+
+    def _called(self, method: str, call: int | str, params: Any) -> Heard:
         if method == "session/request_permission" and isinstance(params, dict):
-            return _line({"jsonrpc": "2.0", "id": call, "result": {"outcome": _allow(params.get("options"))}})
+            return self._request_permission(call, params)
         error = {"code": METHOD_NOT_FOUND, "message": f"{method} is not offered by this client"}
-        return _line({"jsonrpc": "2.0", "id": call, "error": error})
+        return Heard((), _line({"jsonrpc": "2.0", "id": call, "error": error}))
+
+    def _request_permission(self, call: int | str, params: dict[str, Any]) -> Heard:
+        tool = params.get("toolCall")
+        tool = tool if isinstance(tool, dict) else {}
+        known = self._tools.get(str(tool.get("toolCallId")), {}) | tool
+        title = str(known.get("title") or known.get("kind") or "to use a tool")[:MAX_TITLE]
+        choices = _choices(params.get("options"))
+        match self._plan.permissions:
+            case Permissions.ALLOW:
+                return Heard((), _outcome(call, permission.allowed(choices)))
+            case Permissions.DENY:
+                self._has_rejected = True
+                denied = Remark(Warn.PERMISSION_DENIED, f"the agent was not permitted: {title}")
+                return Heard([denied], _outcome(call, permission.rejected(choices)))
+            case Permissions.ASK:
+                self._asked += 1
+                key = str(self._asked)
+                self._requests[key] = call
+                return Heard([PermissionAsked(key, title, choices, _about(known))])
 
 
-def _allow(options: Any) -> dict[str, str]:
-    """The specification's automatic flags approve everything; so does the resident transport."""
-    offered = [option for option in options if isinstance(option, dict)] if isinstance(options, list) else []
-    for kind in ("allow_always", "allow_once"):
-        for option in offered:
-            if option.get("kind") == kind:
-                return {"outcome": "selected", "optionId": str(option.get("optionId"))}
-    return {"outcome": "cancelled"}
+def _choices(options: Any) -> tuple[Choice, ...]:
+    offered = options if isinstance(options, list) else []
+    return tuple(
+        Choice(option["optionId"], str(option.get("name") or option["optionId"]), str(option.get("kind")))
+        for option in offered
+        if isinstance(option, dict) and isinstance(option.get("optionId"), str)
+    )
 
 
-def _usage(result: Mapping[str, Any]) -> list[TurnEvent]:
-    usage = result.get("usage")
-    if not isinstance(usage, dict):
-        return []
-    return [
-        Usage({ours: usage[theirs] for theirs, ours in _TOKENS.items() if isinstance(usage.get(theirs), int)})
-    ]
+def _about(known: Mapping[str, Any]) -> dict[str, Any]:
+    """What a person needs to decide: which tool, with what."""
+    names = {"toolCallId": "call_id", "kind": "kind", "rawInput": "input", "locations": "locations"}
+    about = {ours: known.get(theirs) for theirs, ours in names.items()}
+    return about | {"content": known.get("content")} if not about.get("input") else about
 
 
-def _stopped(reason: object) -> Failure | None:
-    if reason in ("end_turn", "max_turn_requests", "max_tokens", "refusal"):
-        return None
-    return Failure(Code.ENGINE_FAILED, f"the agent stopped its turn: {reason}")
+def _outcome(call: int | str, decision: Decision) -> bytes:
+    chosen = {"outcome": "selected", "optionId": decision.choice}
+    outcome = {"outcome": "cancelled"} if decision.choice is None else chosen
+    return _line({"jsonrpc": "2.0", "id": call, "result": {"outcome": outcome}})
+
+
+def _model(result: Mapping[str, Any]) -> list[TurnEvent]:
+    models = result.get("models")
+    return named(models.get("currentModelId")) if isinstance(models, dict) else []
 
 
 def _tool_output(known: Mapping[str, Any]) -> Any:
@@ -213,13 +335,11 @@ def _tool_output(known: Mapping[str, Any]) -> Any:
         return known["rawOutput"]
     content = known.get("content")
     parts = content if isinstance(content, list) else []
-    texts = [
-        part["content"].get("text", "") for part in parts if isinstance(part, dict) and "content" in part
-    ]
-    return "\n".join(str(text) for text in texts) or None
+    inside = [part["content"] for part in parts if isinstance(part, dict) and "content" in part]
+    return "\n".join(str(each.get("text", "")) for each in inside if isinstance(each, dict)) or None
 
 
-def _request(call: int, method: str, params: dict[str, Any]) -> bytes:
+def _request(call: int | str, method: str, params: dict[str, Any]) -> bytes:
     return _line({"jsonrpc": "2.0", "id": call, "method": method, "params": params})
 
 

@@ -18,7 +18,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from turnkeeper.core.run import Handle, Mode
+from turnkeeper.core.permission import Decision
+from turnkeeper.core.run import Handle, Mode, Permissions
 from turnkeeper.core.skill import Skill
 from turnkeeper.core.turn import TurnEvent
 from turnkeeper.core.waiting import ProfileKind
@@ -64,6 +65,7 @@ class TurnPlan:
     used: Mapping[str, int] = field(default_factory=dict)
     """What the run has used so far: some engines count a whole session, and not a turn."""
     model: str | None = None
+    permissions: Permissions = Permissions.ALLOW
     input: Mapping[str, Any] = field(default_factory=dict)
     parameter: Mapping[str, Any] = field(default_factory=dict)
 
@@ -110,6 +112,9 @@ class Dialect(Protocol):
 
     def cancel(self) -> bytes:
         """The polite request to stop, if the dialect has one."""
+
+    def answer(self, key: str, decision: Decision) -> bytes:
+        """What was decided about a permission that the agent asked for."""
 
 
 class LoginKind(StrEnum):
@@ -172,6 +177,8 @@ class Engine(Protocol):
     """Plays scripts: never chosen unless asked for by name."""
     profiles: tuple[ProfileKind, ...]
     """What it can do in interactive mode, best first."""
+    asks: bool
+    """As a resident it asks before it acts, if a job wants it to."""
     own_parameters: frozenset[str]
     """Job parameters that are for the engine and not for the skill's schema."""
     models: tuple[str, ...]
@@ -218,6 +225,9 @@ class Headless:
 
     def cancel(self) -> bytes:
         return b""
+
+    def answer(self, key: str, decision: Decision) -> bytes:
+        return b""  # it never asks
 
     def events(self, said: dict[str, Any]) -> Sequence[TurnEvent] | None:
         """What one object means; None: a kind we do not know."""

@@ -64,6 +64,7 @@ class CliEngine:
 
     is_demo = False
     profiles: tuple[ProfileKind, ...] = (ProfileKind.RESUMABLE,)
+    asks = False
     own_parameters: frozenset[str] = frozenset()
     models: tuple[str, ...] = ()
 

@@ -46,6 +46,7 @@ class DemoEngine:
     name = "demo"
     is_demo = True
     profiles: tuple[ProfileKind, ...] = (ProfileKind.RESUMABLE, ProfileKind.STICKY)
+    asks = True
     own_parameters = frozenset({PARAMETER})
     models: tuple[str, ...] = ("demo",)
     default_model: str | None = None

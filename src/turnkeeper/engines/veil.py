@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from turnkeeper.core.permission import PermissionAsked
 from turnkeeper.core.turn import Echo, Ended, Reasoning, Text, TextDelta, ToolCall, TurnEvent
 
 SHORTEST = 8
@@ -77,7 +78,7 @@ class Pieces:
 
     def _hide(self, event: TurnEvent) -> list[TurnEvent]:
         if not isinstance(event, TextDelta | Reasoning):
-            is_end = isinstance(event, Text | ToolCall | Echo | Ended)
+            is_end = isinstance(event, Text | ToolCall | PermissionAsked | Echo | Ended)
             return [*(self.close() if is_end else []), event]
         is_same = self._open is not None and replace(self._open, text="") == replace(event, text="")
         before = [] if is_same else self.close()

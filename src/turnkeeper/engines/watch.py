@@ -50,19 +50,25 @@ class Watch:
     processes are looked at only in a silence. The loop's clock is monotonic and stands still while the machine sleeps.
     """
 
-    def __init__(self, process: Living, limits: Timeouts, *, started_at: float | None = None) -> None:
-        """`started_at`: when the turn began, if that is not now; bytes before it belong to another turn."""
+    def __init__(
+        self, process: Living, limits: Timeouts, *, started_at: float | None = None, paused_sec: float = 0
+    ) -> None:
+        """`started_at`: when the turn began, if that is not now; bytes before it belong to another turn.
+
+        `paused_sec`: for how long it has waited for a person since; nothing was expected of it meanwhile.
+        """
         self._process = process
         self._limits = limits
         self._loop = asyncio.get_running_loop()
-        self._started_at = self._loop.time() if started_at is None else started_at
-        self._worked_at = self._started_at
+        self._worked_at = self._loop.time()
+        self._started_at = self._worked_at if started_at is None else started_at
         self._seen: tuple[float, Pulse] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._looking: asyncio.Task[None] | None = None
         self.over: asyncio.Future[Limit] = self._loop.create_future()
         # By itself: whatever becomes of the looks, no turn takes longer.
-        self._end_of_turn = self._loop.call_at(self._started_at + limits.turn_sec, self._end, Limit.TURN)
+        end_at = self._started_at + paused_sec + limits.turn_sec
+        self._end_of_turn = self._loop.call_at(end_at, self._end, Limit.TURN)
         self._check()
 
     @property

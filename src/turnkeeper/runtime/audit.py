@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from turnkeeper.core.run import Attempt, NextTurn, Run
+from turnkeeper.core import permission
+from turnkeeper.core.permission import PermissionAsked
+from turnkeeper.core.run import Attempt, Interaction, NextTurn, Run
 from turnkeeper.core.turn import Transcript
+from turnkeeper.engines.base import Dialect
 from turnkeeper.engines.lines import Line, LineAssembler, plain
 from turnkeeper.runtime import judging, verdicts
 from turnkeeper.runtime.stage import Stage
@@ -37,10 +40,12 @@ def _known(verdict: Any) -> Any:
     return {name: _known(value) for name, value in verdict.items() if value is not None}
 
 
-def judge_again(stage: Stage, run: Run, attempt: Attempt) -> SecondOpinion | None:
+def judge_again(
+    stage: Stage, run: Run, attempt: Attempt, interactions: Sequence[Interaction]
+) -> SecondOpinion | None:
     """None where there is nothing to compare: never judged, a raw log that is not whole, an engine that is gone.
 
-    Blocking: it reads files.
+    `interactions`: all of the run's; permissions that were answered in the turn belong to it. Blocking: it reads files.
     """
     if attempt.evidence is None or not attempt.evidence["raw_is_whole"] or not stage.knows(run.job.engine):
         return None
@@ -49,14 +54,22 @@ def judge_again(stage: Stage, run: Run, attempt: Attempt) -> SecondOpinion | Non
         folder.raw(attempt.attempt_number, attempt.try_number, name) for name in ("stdout", "stderr")
     )
     how = verdicts.how_ended(attempt.evidence, _tail(stderr))
-    transcript = _replay(stage, run, attempt, how, stdout=stdout, stderr=stderr)
+    decisions = iter([each for each in interactions if _is_decided_in(attempt, each)])
+    transcript = _replay(stage, run, attempt, how, decisions, stdout=stdout, stderr=stderr)
     then = replace(run, attempt_number=attempt.attempt_number)
     judged = judging.judge(then, transcript, how)
     return SecondOpinion(attempt.verdict, verdicts.verdict_view(judged.verdict))
 
 
 def _replay(
-    stage: Stage, run: Run, attempt: Attempt, how: judging.HowEnded, *, stdout: Path, stderr: Path
+    stage: Stage,
+    run: Run,
+    attempt: Attempt,
+    how: judging.HowEnded,
+    decisions: Iterator[Interaction],
+    *,
+    stdout: Path,
+    stderr: Path,
 ) -> Transcript:
     plan = stage.plan(run)
     if attempt.attempt_number == 1 and attempt.next_turn in (NextTurn.START, NextTurn.RESTART):
@@ -67,11 +80,25 @@ def _replay(
     for heard in chain(map(dialect.hear_stderr, _lines(stderr)), map(dialect.hear, _lines(stdout))):
         for event in heard.events if heard else ():
             transcript.take(event, attempt.started_at)
+            if isinstance(event, PermissionAsked):
+                _answer(dialect, event, next(decisions, None))
     if how.exit is not None:
         for event in dialect.finish(how.exit, how.stderr):
             transcript.take(event, attempt.started_at)
     transcript.close(attempt.started_at)
     return transcript
+
+
+def _is_decided_in(attempt: Attempt, asked: Interaction) -> bool:
+    """An earlier try of the same turn may have had requests of its own."""
+    is_of_turn = asked.question.kind == permission.KIND and asked.attempt_number == attempt.attempt_number
+    return is_of_turn and asked.answer is not None and asked.asked_at >= attempt.started_at
+
+
+def _answer(dialect: Dialect, request: PermissionAsked, asked: Interaction | None) -> None:
+    """In the order in which they were asked for: so were they answered."""
+    if asked is not None and asked.answer is not None:
+        dialect.answer(request.key, permission.decide(asked.question, asked.answer))
 
 
 def _lines(path: Path) -> Iterator[Line]:

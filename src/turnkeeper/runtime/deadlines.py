@@ -6,7 +6,7 @@ import asyncio
 import logging
 from datetime import datetime, timedelta
 
-from turnkeeper.core import lifecycle
+from turnkeeper.core import questions
 from turnkeeper.core.errors import TurnkeeperError
 from turnkeeper.runtime.clock import Clock
 from turnkeeper.store.base import Stale, Store
@@ -69,7 +69,7 @@ class Deadlines:
                 return False
             pending_id = run.pending_interaction_id
             pending = await self._store.interaction(run_id, pending_id) if pending_id is not None else None
-            change = lifecycle.apply_deadline(run, pending, now)
+            change = questions.apply_deadline(run, pending, now)
             if change is None:
                 return False
             try:

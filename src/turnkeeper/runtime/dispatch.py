@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from turnkeeper.core.run import Run
+from turnkeeper.core.run import Mode, Run
 
 
 class WaitsFor(StrEnum):
@@ -24,7 +24,8 @@ class Ticket:
 
     @classmethod
     def of(cls, run: Run) -> Ticket:
-        return cls(run.id, run.job.engine, run.is_sticky)
+        """A resident agent in auto mode plays one turn and leaves: it never holds its slot for a person."""
+        return cls(run.id, run.job.engine, run.is_sticky and run.job.mode is Mode.INTERACTIVE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +83,17 @@ class Dispatcher:
         return self._capacity.slots - len(self._busy)
 
     @property
+    def sticky(self) -> int:
+        """Slots held by sticky runs, whether they play a turn or wait for a person."""
+        return sum(ticket.is_sticky for ticket in self._busy.values())
+
+    @property
     def waiting(self) -> int:
         return len(self._waiting)
+
+    @property
+    def waiting_sticky(self) -> int:
+        return sum(ticket.is_sticky for ticket in self._waiting.values())
 
     def place(self, run_id: str) -> Place | None:
         """Where a queued run stands, and what it waits for."""
@@ -111,13 +121,10 @@ class Dispatcher:
         """`alone`: what is known by now of engines whose turns must not overlap; each is asked about once."""
         if len(self._busy) >= self._capacity.slots:
             return WaitsFor.SLOT
-        if ticket.is_sticky and self._sticky() >= self._capacity.sticky_slots:
+        if ticket.is_sticky and self.sticky >= self._capacity.sticky_slots:
             return WaitsFor.STICKY_SLOT
         busy, limit = self._engines[ticket.engine], self._capacity.engine_limits.get(ticket.engine)
         if busy and ticket.engine not in alone:
             alone[ticket.engine] = self._is_alone(ticket.engine)
         is_full = limit is not None and busy >= limit
         return WaitsFor.ENGINE_LIMIT if is_full or (busy and alone[ticket.engine]) else None
-
-    def _sticky(self) -> int:
-        return sum(ticket.is_sticky for ticket in self._busy.values())

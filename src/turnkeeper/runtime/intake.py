@@ -12,10 +12,11 @@ from turnkeeper.core.errors import (
     EngineNotReady,
     InputInvalid,
     ModelUnknown,
+    PermissionsUnsupported,
     ProfileUnsupported,
     Warn,
 )
-from turnkeeper.core.run import Job, Mode, OnInterrupted, Profile, RunWarning, Timeouts
+from turnkeeper.core.run import Job, Mode, OnInterrupted, Permissions, Profile, RunWarning, Timeouts
 from turnkeeper.core.skill import Skill
 from turnkeeper.core.waiting import ProfileKind
 from turnkeeper.engines.base import Engine, Readiness
@@ -38,6 +39,7 @@ class JobRequest:
     profile: ProfileKind | None = None
     timeouts: Mapping[str, float] = field(default_factory=dict)
     on_interrupted: OnInterrupted = OnInterrupted.RESUME
+    permissions: Permissions = Permissions.ALLOW
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +93,7 @@ class Intake:
             parameter={**parameter, **own},
             timeouts=replace(self._policy.timeouts, **{**skill.timeouts, **request.timeouts}),
             on_interrupted=request.on_interrupted,
+            permissions=request.permissions,
             max_attempt=skill.max_attempt,
         )
         needs_files = bool(uploads.expected(skill.file_inputs, job.input))
@@ -136,6 +139,9 @@ def _profile(engine: Engine, request: JobRequest) -> Profile:
         raise ProfileUnsupported(
             f"{engine.name} cannot wait as {request.profile.value!r}; it can: {', '.join(engine.profiles)}"
         )
+    if request.permissions is not Permissions.ALLOW:
+        _require_asks(engine, request)
+        return Profile(ProfileKind.STICKY, "only a resident agent can be answered in the middle of a turn")
     if request.mode is Mode.AUTO and ProfileKind.RESUMABLE in engine.profiles:
         return Profile(ProfileKind.RESUMABLE, "auto mode never waits and runs headless")
     if request.profile is not None:
@@ -143,6 +149,18 @@ def _profile(engine: Engine, request: JobRequest) -> Profile:
     best = engine.profiles[0]
     can = "can" if best is ProfileKind.RESUMABLE else "cannot"
     return Profile(best, f"the engine {can} resume a session in a new process")
+
+
+def _require_asks(engine: Engine, request: JobRequest) -> None:
+    wanted = f"permissions {request.permissions.value!r}"
+    if request.permissions is Permissions.ASK and request.mode is Mode.AUTO:
+        raise PermissionsUnsupported(f"{wanted}: in auto mode there is nobody to ask; use 'allow' or 'deny'")
+    if not engine.asks:
+        raise PermissionsUnsupported(f"{wanted}: {engine.name} does not ask before it acts; use 'allow'")
+    if request.profile is ProfileKind.RESUMABLE:
+        raise PermissionsUnsupported(
+            f"{wanted}: a process for each turn cannot be answered in its middle; use the profile 'sticky_process'"
+        )
 
 
 def _require_model(engine: Engine, model: str | None) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from turnkeeper.core import lifecycle
+from turnkeeper.core import lifecycle, questions
 from turnkeeper.core.change import Change
 from turnkeeper.core.errors import IdempotencyKeyReused, QueueFull, RunNotFound, ShuttingDown
 from turnkeeper.core.run import Answer, Idempotency, Interaction, Resolution, Run
@@ -119,7 +119,7 @@ class Jobs:
             if interaction is not None and _is_repeat(interaction, text, idempotency_key):
                 assert interaction.answer is not None
                 return Receipt(run, interaction_id, interaction.answer)
-            change = lifecycle.accept_reply(
+            change = questions.accept_reply(
                 run, interaction, text, self._clock(), by=by, idempotency_key=idempotency_key
             )
             try:

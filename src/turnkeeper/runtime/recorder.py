@@ -95,11 +95,27 @@ class Recorder:
         self.add([Event(RAW_TYPES[stream], {"text": text}, now, attempt, ref)])
         return True
 
+    async def pause(self) -> list[Event]:
+        """As `close`; what is said from now on is kept for later: nothing is appended to a run that waits."""
+        said = await self.close()
+        self._pending, self._size = [], 0
+        return said
+
+    def put_back(self, said: Iterable[Event]) -> None:
+        """The pause did not come about."""
+        self._pending = [*said, *self._pending]
+
+    def go_on(self) -> None:
+        self._is_closed = False
+        if self._pending or self._handle:
+            self._schedule()
+
     async def close(self) -> list[Event]:
         """Waits for the batch under way; returns what it did not take, for the change that ends the turn."""
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
+            self._timer = None
         append = self._append
         if append is not None:
             await asyncio.wait([append])

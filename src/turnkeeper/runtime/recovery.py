@@ -40,7 +40,7 @@ class Recovery:
             await self._store.commit(change)
         for run in await self._store.broken_waiting(self._engines):
             log.warning("run=%s cannot go on waiting", run.id)
-            await self._store.commit(lifecycle.reconcile_failed(run, self._why_broken(run), self._clock()))
+            await self._store.commit(await self._give_up(run))
         kept = await self._store.preserve_waiting(self._clock(), self._engines)
         queued = await self._store.queued()
         for run in queued:
@@ -64,6 +64,8 @@ class Recovery:
 
     async def _settle(self, run: Run) -> Change:
         now = self._clock()
+        if run.is_paused:
+            return await self._lose(run)
         if run.state is not State.RUNNING:
             return lifecycle.finish_ending(run, now)
         # The raw log is made right before the process is: no file, no process.
@@ -71,6 +73,16 @@ class Recovery:
         *_, attempt = await self._store.attempts(run.id)
         started = raw.exists() or attempt.born is not None
         return lifecycle.interrupt_turn(run, now, process_started=started, attempt=attempt)
+
+    async def _give_up(self, run: Run) -> Change:
+        if run.is_paused:
+            return await self._lose(run)
+        return lifecycle.reconcile_failed(run, self._why_broken(run), self._clock())
+
+    async def _lose(self, run: Run) -> Change:
+        """It paused in the middle of a turn, which ended with its process."""
+        *_, attempt = await self._store.attempts(run.id)
+        return lifecycle.lose_process(run, self._clock(), attempt=attempt)
 
     def _why_broken(self, run: Run) -> Failure:
         if run.job.engine not in self._engines:

@@ -68,7 +68,7 @@ class Stage:
 
     async def set(self, run: Run, attempt: Attempt) -> Scene:
         """Files are touched on a thread: a slow disk must not stop the event loop."""
-        answered = await self._store.last_answered(run.id)
+        answered = await self._store.answered_before(run.id, attempt.attempt_number)
         return await asyncio.to_thread(self._set, run, attempt, answered)
 
     async def files(self, scene: Scene, contract: Contract) -> Files:
@@ -99,6 +99,7 @@ class Stage:
             session=run.handle,
             used=run.usage,
             model=job.model,
+            permissions=job.permissions,
             input=run.input,
             parameter=job.parameter,
         )

@@ -70,7 +70,9 @@ async def _play(session: Session, transcript: Transcript, folder: RunFolder) -> 
         turn = Turn(session, transcript, _Unkept(), utc_now)
         turn.begin(session.dialect.begin(PROMPT))
         nobody: asyncio.Future[Interrupt] = asyncio.get_running_loop().create_future()
-        return _failure(transcript, await turn.play(nobody))
+        how = await turn.play(nobody)
+        assert isinstance(how, HowEnded)  # a plan of ours allows whatever is asked for
+        return _failure(transcript, how)
     finally:
         await session.leave()
         session.close()

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from turnkeeper.core.errors import Code, Warn
 from turnkeeper.core.fcmp import Event, RawRef
 from turnkeeper.core.gate import ExitKind
+from turnkeeper.core.permission import Decision, PermissionAsked
 from turnkeeper.core.run import Born, Failure, Handle, RunWarning, Timeouts
 from turnkeeper.core.turn import Remark, SessionOpened, Transcript
 from turnkeeper.engines import census, memory
@@ -112,6 +113,11 @@ class Session:
     def is_alive(self) -> bool:
         return not self.process.exited.done()
 
+    @property
+    def is_resting(self) -> bool:
+        """Between two turns, or in a pause of one."""
+        return self.turn is None or self.turn.is_paused
+
     def _hear(self, stream: str, line: Line) -> None:
         if self.turn is not None:
             self.turn.hear(stream, line)
@@ -166,6 +172,11 @@ class Turn:
         session.oom_kills = memory.oom_kills()
         self._stderr: deque[str] = deque(maxlen=STDERR_LINES)
         self._started_at = self._loop.time()
+        self._requests: deque[PermissionAsked] = deque()
+        """Of permissions, none of them answered; the first is what the turn pauses for."""
+        self._asked: asyncio.Future[None] = self._loop.create_future()
+        self._paused_at: float | None = None
+        self._paused_sec = 0.0
         session.turn = self
 
     @property
@@ -197,6 +208,10 @@ class Turn:
                 self._recorder.know(event.handle)
                 if not self._opened.done():
                     self._opened.set_result(None)
+            elif isinstance(event, PermissionAsked):
+                self._requests.append(event)
+                if not self._asked.done():
+                    self._asked.set_result(None)
         if (self.transcript.ended or heard.is_last) and not self._closed.done():
             self._closed.set_result(None)
 
@@ -209,14 +224,21 @@ class Turn:
     def _note(self, code: Warn, message: str, now: datetime) -> None:
         self._recorder.add(self.transcript.take(Remark(code, message), now))
 
-    async def play(self, interrupted: asyncio.Future[Interrupt]) -> HowEnded:
-        """Until the closing event, the exit, a limit or an interruption; a process that is done with is ended."""
+    async def play(self, interrupted: asyncio.Future[Interrupt]) -> HowEnded | PermissionAsked:
+        """Until the closing event, the exit, a limit or an interruption; a process that is done with is ended.
+
+        Or until a permission is asked for: then the turn pauses, and goes on when it is played again.
+        """
         process = self._session.process
-        with Watch(process, self._session.timeouts, started_at=self._started_at) as watch:
-            await first(
-                process.exited, self._closed, watch.over, interrupted, process.broken, self._recorder.broken
-            )
+        ends = (process.exited, self._closed, interrupted, process.broken, self._recorder.broken)
+        with Watch(
+            process, self._session.timeouts, started_at=self._started_at, paused_sec=self._paused_sec
+        ) as watch:
+            await first(*ends, watch.over, self._asked)
             overdue = self._overdue(watch.over.result(), watch.alive) if watch.over.done() else None
+        if overdue is None and not any(end.done() for end in ends):
+            self._paused_at = self._loop.time()
+            return self._requests[0]
         how = await self._how(interrupted, overdue)
         self._hear_exit()
         return how
@@ -248,6 +270,29 @@ class Turn:
         await session.end()
         assert overdue is not None
         return self._ended(ExitKind.ENDED_BY_US, timeout=overdue)
+
+    @property
+    def is_alive(self) -> bool:
+        return self._session.is_alive
+
+    @property
+    def is_paused(self) -> bool:
+        return self._paused_at is not None
+
+    async def resting(self, *until: asyncio.Future[Any]) -> None:
+        """While the turn pauses: until one of these, or until it cannot go on."""
+        process = self._session.process
+        await first(process.exited, process.broken, self._recorder.broken, *until)
+
+    def answer(self, decision: Decision) -> None:
+        """To the request that the turn has paused for; the next one, if there is one, is asked when it is played."""
+        assert self._paused_at is not None
+        self._paused_sec += self._loop.time() - self._paused_at
+        self._paused_at = None
+        request = self._requests.popleft()
+        if not self._requests:
+            self._asked = self._loop.create_future()
+        self._session.process.write(self._session.dialect.answer(request.key, decision))
 
     def _overdue(self, limit: Limit, alive: Sequence[str]) -> Failure:
         """With what was going on: the tool that had not come back, the processes that were there."""

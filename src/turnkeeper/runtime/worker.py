@@ -9,10 +9,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from turnkeeper.core import asking, gate, lifecycle
+from turnkeeper.core import asking, gate, lifecycle, permission, questions
 from turnkeeper.core.change import Change, TurnReport
 from turnkeeper.core.errors import Code, Warn
 from turnkeeper.core.fcmp import Event
+from turnkeeper.core.permission import PermissionAsked
 from turnkeeper.core.run import Attempt, Failure, Run, RunWarning
 from turnkeeper.core.statechart import State
 from turnkeeper.core.turn import Transcript
@@ -80,9 +81,8 @@ class Worker:
     @property
     def resident(self) -> int:
         """Live processes that wait for a person."""
-        return sum(
-            owner.session is not None and owner.session.turn is None for owner in self._owners.values()
-        )
+        sessions = (owner.session for owner in self._owners.values())
+        return sum(session is not None and session.is_resting for session in sessions)
 
     async def _own(self, owner: Owner, ticket: Ticket) -> None:
         try:
@@ -122,16 +122,24 @@ class Worker:
                 await owner.let_go()
                 await self._settle(owner)
                 return None
-            change = lifecycle.start_turn(run, owner.lease, self._clock())
-            assert change.attempt is not None
+            change = await self._next(run, owner)
             try:
                 started = await owner.patiently(partial(self._store.commit, change))
             except Stale:
                 continue
+            if started.state is not State.RUNNING:
+                return None
+            assert change.attempt is not None
             owner.replied.clear()  # the reply that is played now; the next can only come after the next question
             log.info("run=%s turn %s.%s started", run.id, started.attempt_number, started.try_number)
             return started, change.attempt
         return None
+
+    async def _next(self, run: Run, owner: Owner) -> Change:
+        if run.is_paused:  # the service stopped with the permission just given: nobody waits for it any more
+            *_, attempt = await owner.patiently(partial(self._store.attempts, run.id))
+            return lifecycle.lose_process(run, self._clock(), attempt=attempt)
+        return lifecycle.start_turn(run, owner.lease, self._clock())
 
     async def _take_turn(self, owner: Owner, run: Run, attempt: Attempt) -> Run:
         transcript = Transcript(run.attempt_number, run.try_number, run.handle)
@@ -144,11 +152,59 @@ class Worker:
             played.how = HowEnded(kind=gate.ExitKind.NONZERO, fault=Failure(failed.code, failed.message))
         else:
             if turn is not None:
-                how = await turn.play(owner.interrupted)
+                how = await self._play(owner, played, turn, recorder)
                 played.how = replace(how, files=await self._stage.files(scene, run.job.contract))
                 played.warnings += turn.warnings
         played.rest = await recorder.close()
         return await self._finish(owner, played)
+
+    async def _play(self, owner: Owner, played: Played, turn: Turn, recorder: Recorder) -> HowEnded:
+        how = await turn.play(owner.interrupted)
+        while isinstance(how, PermissionAsked):
+            await self._pause(owner, played, how, recorder)
+            await self._await_answer(owner, turn, recorder)
+            how = await turn.play(owner.interrupted)
+        return how
+
+    async def _pause(self, owner: Owner, played: Played, asked: PermissionAsked, recorder: Recorder) -> None:
+        output = await recorder.pause()
+
+        async def decide(run: Run) -> Change | None:
+            if run.ending is not None:
+                return None  # the turn is told so as soon as it goes on
+            change = questions.ask_permission(
+                run,
+                permission.question(asked),
+                self._clock(),
+                output=output,
+                handle=played.transcript.handle,
+            )
+            return replace(change, attempt=played.attempt)
+
+        run = await owner.commit(decide)
+        if run.ending is not None:
+            recorder.put_back(output)
+        log.info("run=%s turn %s pauses: %s", run.id, run.attempt_number, run.state.value)
+
+    async def _await_answer(self, owner: Owner, turn: Turn, recorder: Recorder) -> None:
+        """Unless it is told to end, or its process dies: then the turn finds out when it goes on."""
+        replied = asyncio.ensure_future(owner.replied.wait())
+        try:
+            await turn.resting(owner.interrupted, replied)
+        finally:
+            replied.cancel()
+        if not owner.replied.is_set() or owner.interrupted.done() or not turn.is_alive:
+            return
+        owner.replied.clear()
+
+        async def decide(run: Run) -> Change | None:
+            return None if run.ending is not None else lifecycle.go_on(run, self._clock())
+
+        run = await owner.commit(decide)
+        recorder.go_on()
+        asked = await owner.patiently(partial(self._store.interaction, run.id, run.questions))
+        if run.state is State.RUNNING and asked is not None and asked.answer is not None:
+            turn.answer(permission.decide(asked.question, asked.answer))
 
     async def _begin(self, owner: Owner, scene: Scene, played: Played, recorder: Recorder) -> Turn | None:
         """The process and the first words to it; None if we are told to let go before anything is started."""
@@ -192,9 +248,13 @@ class Worker:
             await owner.session.process.sync()
 
         async def decide(run: Run) -> Change:
+            if run.is_paused and run.ending is None:
+                await owner.let_go()
+                report = _said(played, owner.parting)
+                return lifecycle.lose_process(run, self._clock(), attempt=played.attempt, report=report)
             if owner.is_told(Interrupt.STOPPING) and played.how.is_cut_off and run.ending is None:
                 await owner.let_go()
-                return self._cut_off(run, played, owner.parting)
+                return self._cut_off(run, played, _said(played, owner.parting))
             how = replace(played.how, canceled=run.ending is not None)
             judged = await asyncio.to_thread(judging.judge, run, played.transcript, how)
             if not (isinstance(judged.verdict, gate.Wait) and run.is_sticky):
@@ -206,17 +266,8 @@ class Worker:
         log.info("run=%s turn %s ended: %s", run.id, run.attempt_number, run.state.value)
         return run
 
-    def _cut_off(self, run: Run, played: Played, parting: Sequence[RunWarning]) -> Change:
+    def _cut_off(self, run: Run, played: Played, report: TurnReport) -> Change:
         """The service stops on purpose: the turn goes on at the next start, and it does not count."""
-        said = played.transcript
-        report = TurnReport(
-            output=played.rest,
-            handle=said.handle,
-            usage=said.usage,
-            model=said.model,
-            noted=said.warnings,
-            warnings=[*played.warnings, *parting],
-        )
         return lifecycle.interrupt_turn(
             run,
             self._clock(),
@@ -245,7 +296,7 @@ class Worker:
 
         async def decide(run: Run) -> Change | None:
             if run.state is State.WAITING_USER or run.ending is not None:
-                return lifecycle.lose_process(run, self._clock(), warnings=owner.parting)
+                return lifecycle.lose_process(run, self._clock(), report=TurnReport(warnings=owner.parting))
             return None  # a reply came in the same moment; the next turn loads the session
 
         return await owner.commit(decide)
@@ -325,22 +376,30 @@ def _redirect(session: Session, logs: Sequence[Path]) -> None:
         raise StageFailed(Code.STORAGE_UNAVAILABLE, f"the raw log cannot be written: {error}") from error
 
 
-def _report(judged: Judgement, played: Played, parting: Sequence[RunWarning]) -> TurnReport:
-    """Everything of the turn that goes into the change that ends it. Blocking: it may parse YAML."""
-    said, claim = played.transcript, judged.finding.claim
-    warnings = [*played.warnings, *parting]
-    question = None
-    if isinstance(judged.verdict, gate.Wait):
-        question, about = asking.question(said.messages, load_yaml)
-        warnings += about
-    if isinstance(judged.verdict, gate.Succeed) and claim.marker and not claim.marker_in_last:
-        warnings.append(RunWarning(Warn.MARKER_BEFORE_LAST_MESSAGE, "more was said after the done marker"))
+def _said(played: Played, parting: Sequence[RunWarning]) -> TurnReport:
+    said = played.transcript
     return TurnReport(
         output=played.rest,
         handle=said.handle,
         usage=said.usage,
         model=said.model,
         noted=said.warnings,
+        warnings=[*played.warnings, *parting],
+    )
+
+
+def _report(judged: Judgement, played: Played, parting: Sequence[RunWarning]) -> TurnReport:
+    """Everything of the turn that goes into the change that ends it. Blocking: it may parse YAML."""
+    claim, report = judged.finding.claim, _said(played, parting)
+    warnings = list(report.warnings)
+    question = None
+    if isinstance(judged.verdict, gate.Wait):
+        question, about = asking.question(played.transcript.messages, load_yaml)
+        warnings += about
+    if isinstance(judged.verdict, gate.Succeed) and claim.marker and not claim.marker_in_last:
+        warnings.append(RunWarning(Warn.MARKER_BEFORE_LAST_MESSAGE, "more was said after the done marker"))
+    return replace(
+        report,
         warnings=warnings,
         question=question,
         result=judged.finding.value if judged.finding.output is gate.Output.VALID else None,

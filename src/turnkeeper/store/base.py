@@ -50,6 +50,14 @@ class KeptKey:
     digest: str
 
 
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """Runs that hold a slot while they wait for a person: how many there are, and the first of them."""
+
+    count: int
+    runs: list[Run]
+
+
 @dataclass(slots=True)
 class Stats:
     """Counted from the start of the process; shown by `/metrics`."""
@@ -100,13 +108,17 @@ class Reads(Protocol):
 
     async def interaction(self, run_id: str, interaction_id: int) -> Interaction | None: ...
     async def interactions(self, run_id: str) -> list[Interaction]: ...
-    async def last_answered(self, run_id: str) -> Interaction | None: ...
+    async def answered_before(self, run_id: str, attempt_number: int) -> Interaction | None:
+        """The last one: its answer is what that attempt begins with."""
+
     async def attempts(self, run_id: str) -> list[Attempt]: ...
     async def events(self, run_id: str, *, after: int, upto: int | None, limit: int) -> list[LogEntry]: ...
     async def due(self, now: datetime, limit: int) -> list[str]: ...
     async def next_due(self) -> datetime | None: ...
     async def kept_key(self, key: str, since: datetime) -> KeptKey | None: ...
     async def counts(self) -> dict[State, int]: ...
+    async def holding(self, limit: int) -> Holding:
+        """Waiting runs that still have their lease, those that have waited longest first."""
 
 
 class Store(Reads, Protocol):

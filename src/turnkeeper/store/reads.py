@@ -13,10 +13,10 @@ from pathlib import Path
 
 from turnkeeper.core.errors import StorageUnavailable
 from turnkeeper.core.fcmp import instant
-from turnkeeper.core.run import Attempt, Interaction, Run
+from turnkeeper.core.run import Attempt, Interaction, NextTurn, Run
 from turnkeeper.core.statechart import State
 from turnkeeper.store import rows
-from turnkeeper.store.base import KeptKey, LogEntry, RunFilter
+from turnkeeper.store.base import Holding, KeptKey, LogEntry, RunFilter
 from turnkeeper.store.migrate import require_newest
 
 DATABASE = "turnkeeper.db"
@@ -102,10 +102,12 @@ class SqliteReads:
         found = await self._all("SELECT * FROM interactions WHERE run_id = ? ORDER BY interaction_id", run_id)
         return [rows.interaction_of(row) for row in found]
 
-    async def last_answered(self, run_id: str) -> Interaction | None:
+    async def answered_before(self, run_id: str, attempt_number: int) -> Interaction | None:
         row = await self._one(
-            "SELECT * FROM interactions WHERE run_id = ? AND answer IS NOT NULL ORDER BY interaction_id DESC LIMIT 1",
+            "SELECT * FROM interactions WHERE run_id = ? AND attempt_number < ? AND answer IS NOT NULL "
+            "ORDER BY interaction_id DESC LIMIT 1",
             run_id,
+            attempt_number,
         )
         return rows.interaction_of(row) if row else None
 
@@ -145,6 +147,14 @@ class SqliteReads:
         found = await self._all("SELECT state, count(*) AS n FROM runs GROUP BY state")
         return dict.fromkeys(State, 0) | {State(row["state"]): row["n"] for row in found}
 
+    async def holding(self, limit: int) -> Holding:
+        found = await self._all(
+            "SELECT *, count(*) OVER () AS n FROM runs WHERE state = 'waiting_user' AND lease IS NOT NULL "
+            "ORDER BY updated_at, id LIMIT ?",
+            limit,
+        )
+        return Holding(found[0]["n"] if found else 0, [rows.run_of(row) for row in found])
+
     async def _one(self, sql: str, *values: object) -> sqlite3.Row | None:
         found = await self._all(sql, *values)
         return found[0] if found else None
@@ -181,6 +191,7 @@ def connect(path: Path) -> sqlite3.Connection:
 def can_go_on(engines: Collection[str]) -> str:
     known = ", ".join("?" for _ in engines)
     return (
-        f"(coalesce(handle_loadable, 0) = 1 AND engine IN ({known}) AND EXISTS (SELECT 1 FROM interactions i "
-        "WHERE i.run_id = runs.id AND i.interaction_id = runs.pending_interaction_id AND i.answer IS NULL))"
+        f"(coalesce(handle_loadable, 0) = 1 AND next_turn <> '{NextTurn.PERMISSION}' AND engine IN ({known}) "
+        "AND EXISTS (SELECT 1 FROM interactions i WHERE i.run_id = runs.id "
+        "AND i.interaction_id = runs.pending_interaction_id AND i.answer IS NULL))"
     )

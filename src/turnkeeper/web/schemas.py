@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from turnkeeper.core.errors import OptionConflict
-from turnkeeper.core.run import Mode, OnInterrupted
+from turnkeeper.core.run import Mode, OnInterrupted, Permissions
 from turnkeeper.core.waiting import ProfileKind
 from turnkeeper.runtime.intake import JobRequest
 
@@ -66,8 +66,9 @@ class Options(Strict):
     interactive_require_user_reply: Truth | None = None
     session_timeout_sec: Seconds | None = None
     interactive_profile: ProfileChoice | ProfileIn | None = None
-    permissions: Literal["allow"] | None = Field(
-        default=None, description="Only `allow`: the engine's own approval prompts are switched off."
+    permissions: Literal["allow", "ask", "deny"] | None = Field(
+        default=None,
+        description="What is said to an agent that asks before it acts; `ask`: a person decides.",
     )
     timeouts: TimeoutsIn | None = None
     on_interrupted: Literal["resume", "fail"] | None = None
@@ -99,6 +100,7 @@ class CreateJob(Options):
             profile=ProfileKind(kind) if kind not in (None, "auto") else None,
             timeouts=timeouts,
             on_interrupted=OnInterrupted(chosen["on_interrupted"] or OnInterrupted.RESUME),
+            permissions=Permissions(chosen["permissions"] or Permissions.ALLOW),
         )
 
     def _option(self, name: str) -> Any:
@@ -182,6 +184,7 @@ class RunOut(BaseModel):
     session_timeout_sec: float
     timeouts: dict[str, float] = Field(description="The limits of each turn, in seconds.")
     on_interrupted: Literal["resume", "fail"]
+    permissions: Literal["allow", "ask", "deny"]
     attempt_number: int
     max_attempt: int | None
     pending_interaction_id: int | None
@@ -384,12 +387,49 @@ class EngineOut(BaseModel):
     fix: str | None = Field(description="The command that makes it ready.")
     warning: str | None
     profiles: list[Literal["resumable", "sticky_process"]]
+    permissions: list[Literal["allow", "ask", "deny"]]
     models: list[str] = Field(description="Empty where only the engine itself knows them.")
     limit: int | None
 
 
 class Engines(BaseModel):
     engines: list[EngineOut]
+
+
+class SlotsOut(BaseModel):
+    total: int
+    busy: int
+    free: int
+    waiting: int = Field(description="Held by processes that wait for a person.")
+    sticky_total: int = Field(description="How many of them runs of profile `sticky_process` may hold.")
+    sticky: int = Field(description="Held by such runs, whether they play a turn or wait.")
+
+
+class QueueOut(BaseModel):
+    length: int
+    sticky: int = Field(description="How many of these are of profile `sticky_process`.")
+
+
+class HeldOut(BaseModel):
+    run_id: str
+    skill_id: str
+    engine: str
+    pending_interaction_id: int | None
+    since: str
+    wait_deadline_at: str | None
+
+
+class Status(BaseModel):
+    version: str
+    status: Literal["ready", "starting", "stopping"]
+    started_at: str
+    slots: SlotsOut
+    queue: QueueOut
+    runs: dict[State, int] = Field(description="How many there are, by state.")
+    held: list[HeldOut] = Field(
+        description="Runs that hold a slot while they wait for a person, the longest first; 100 at most."
+    )
+    held_count: int = Field(description="How many of these there are.")
 
 
 class Health(BaseModel):

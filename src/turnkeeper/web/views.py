@@ -7,7 +7,7 @@ from typing import Any
 
 from turnkeeper.core.change import failure_view
 from turnkeeper.core.fcmp import instant
-from turnkeeper.core.run import Attempt, Ending, Interaction, Run, RunWarning
+from turnkeeper.core.run import Attempt, Ending, Interaction, Permissions, Run, RunWarning
 from turnkeeper.core.statechart import State
 from turnkeeper.engines.base import Engine, Readiness
 from turnkeeper.runtime.dispatch import Place
@@ -29,6 +29,7 @@ def run_view(run: Run, place: Place | None) -> dict[str, Any]:
         "session_timeout_sec": job.session_timeout_sec,
         "timeouts": asdict(job.timeouts),
         "on_interrupted": job.on_interrupted.value,
+        "permissions": job.permissions.value,
         "attempt_number": run.attempt_number,
         "max_attempt": job.max_attempt,
         "pending_interaction_id": run.pending_interaction_id,
@@ -78,6 +79,7 @@ def engine_view(engine: Engine, ready: Readiness) -> dict[str, Any]:
         "fix": ready.fix,
         "warning": ready.warning,
         "profiles": [kind.value for kind in engine.profiles],
+        "permissions": [each.value for each in Permissions if engine.asks or each is Permissions.ALLOW],
     }
 
 
