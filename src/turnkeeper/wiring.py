@@ -18,6 +18,8 @@ from pathlib import Path
 
 import uvicorn
 
+from turnkeeper import __version__, beacon
+from turnkeeper.beacon import Beacon
 from turnkeeper.core.errors import SettingsInvalid
 from turnkeeper.engines import managed, names
 from turnkeeper.engines.base import Engine, EngineConfig
@@ -36,6 +38,8 @@ from turnkeeper.skills.install import Library
 from turnkeeper.skills.package import Shelf
 from turnkeeper.skills.workspace import RunFolder
 from turnkeeper.store.base import Reads
+from turnkeeper.store.lock import Owner, owner_of
+from turnkeeper.store.reads import DATABASE as DATABASE
 from turnkeeper.store.reads import SqliteReads
 from turnkeeper.store.sqlite import SqliteStore
 from turnkeeper.web.app import make_app
@@ -64,6 +68,16 @@ class Archive:
     stage: Stage
 
 
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """What a data directory tells about the service that uses it."""
+
+    owner: Owner | None
+    """None: nobody does."""
+    beacon: Beacon | None
+    """The owner's own, as soon as it answers; without an owner, that of a service which was killed."""
+
+
 @contextlib.asynccontextmanager
 async def running(settings: Settings, *, clock: Clock = utc_now) -> AsyncIterator[Service]:
     """A whole service on its own socket; leaving the context stops it gracefully."""
@@ -71,12 +85,14 @@ async def running(settings: Settings, *, clock: Clock = utc_now) -> AsyncIterato
     token = settings.token or own_token(settings.data_dir)
     # The lock on the data directory comes first: who starts twice is told of the other server, not of its port.
     house = await open_house(settings, clock)
+    beacon.put_out(settings.data_dir)
     async with contextlib.AsyncExitStack() as undo:
         undo.push_async_callback(house.stop)
         listener = undo.enter_context(contextlib.closing(_listen(settings)))
         await house.start()
         await undo.enter_async_context(_serving(_server_config(settings, house, token), listener))
         undo.callback(house.begin_stop)
+        undo.enter_context(beacon.lit(settings.data_dir, _beacon(_url(listener), house)))
         yield Service(_url(listener), token, house)
 
 
@@ -154,12 +170,22 @@ async def archive(settings: Settings) -> AsyncIterator[Archive]:
         await reads.close()
 
 
+def sight(settings: Settings) -> Sighting:
+    owner, left = owner_of(settings.data_dir), beacon.seen(settings.data_dir)
+    if owner is not None and left is not None and left.pid != owner.pid:
+        left = None  # of one that was killed: whoever listens there now must not be told our token
+    return Sighting(owner, left)
+
+
 def known_engines(settings: Settings) -> dict[str, Engine]:
     """As the settings configure them; one that is not told of there may still be a managed install."""
     chosen = {**dict.fromkeys(names(), EngineSettings()), **settings.engines}
     configs = {
         name: EngineConfig(
             command=each.command,
+            resident_command=each.resident_command,
+            asks=each.asks,
+            modes=each.modes,
             model=each.model,
             env=each.env,
             config=each.config,
@@ -172,12 +198,15 @@ def known_engines(settings: Settings) -> dict[str, Engine]:
     return engines(configs)
 
 
-async def install_engine(settings: Settings, name: str, report: Report) -> Installed:
+async def install_engine(settings: Settings, name: str, report: Report) -> list[Installed]:
     """By npm, into the folder of engines; `report` is told of each step."""
-    package = managed.package_of(known_engines(settings)[name])
+    packages = managed.packages_of(known_engines(settings)[name])
     if settings.engines_dir is None:
         prepare_data_dir(settings.data_dir)
-    return await managed.install(name, package, settings.engine_folder, report)
+    return [
+        await managed.install(program, package, settings.engine_folder, report)
+        for program, package in packages.items()
+    ]
 
 
 async def examine_engine(settings: Settings, name: str, report: Report, *, with_turn: bool) -> Diagnosis:
@@ -214,6 +243,15 @@ def own_token(data_dir: Path) -> str:
     return token
 
 
+def known_token(settings: Settings) -> str | None:
+    """For who only wants to ask: none is made."""
+    try:
+        kept = (settings.data_dir / "token").read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        kept = ""
+    return settings.token or kept or None
+
+
 def _kept_token(path: Path) -> str:
     with contextlib.suppress(FileExistsError):
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -245,6 +283,10 @@ def _why(error: OSError | TypeError) -> str:
         return "that is not the name of a host; choose another --host"
     is_host = isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL
     return f"{error.strerror}; choose another {'--host' if is_host else '--port'}"
+
+
+def _beacon(url: str, house: House) -> Beacon:
+    return Beacon(url=url, pid=os.getpid(), version=__version__, started_at=house.since)
 
 
 def _url(listener: socket.socket) -> str:

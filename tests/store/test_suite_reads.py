@@ -10,7 +10,7 @@ from turnkeeper.core import lifecycle
 from turnkeeper.core.run import Ending, EndingWhy, Mode, Run
 from turnkeeper.core.statechart import State
 from turnkeeper.core.waiting import ProfileKind
-from turnkeeper.store.base import RunFilter, Store
+from turnkeeper.store.base import Holding, RunFilter, Store
 
 CANCEL = Ending(EndingWhy.CANCEL, "ann", NOW)
 
@@ -114,6 +114,30 @@ async def test_counts_name_every_state(store: Store) -> None:
         State.FAILED: 2,
         State.CANCELED: 0,
     }
+
+
+async def test_runs_that_hold_a_slot_while_they_wait(store: Store) -> None:
+    resident = job(ProfileKind.STICKY)
+    second, first, ending = [
+        await place(store, bare(State.WAITING_USER, job=resident, lease="a", updated_at=later(n), **more))
+        for n, more in ((20, {}), (10, {}), (30, {"ending": CANCEL}))  # an ending one has not let go yet
+    ]
+    for other in (
+        bare(State.WAITING_USER),
+        bare(State.WAITING_USER, job=resident),  # its process is gone, its question is not
+        bare(State.RUNNING, job=resident, lease="a"),
+        bare(lease="a"),
+    ):
+        await place(store, other)
+    assert await store.holding(10) == Holding(3, [first, second, ending])
+    assert await store.holding(1) == Holding(3, [first])
+
+
+async def test_nobody_holds_a_slot(store: Store) -> None:
+    await waiting(store)
+    assert await store.holding(10) == Holding(0, [])
+    run = await waiting(store, job(ProfileKind.STICKY))
+    assert await store.holding(10) == Holding(1, [run])
 
 
 # lists

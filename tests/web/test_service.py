@@ -10,12 +10,15 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.harness import SKILLS, Client, Json, Place, opened, settings_for
-from tests.spec.scripts import ASK, INTERACTIVE, Latch, script
+from tests.spec.scripts import ASK, INTERACTIVE, STICKY, Latch, script
+from tests.store import sample
 from tests.web.patience import eventually, settle
 from tests.web.problems import assert_problem
 from tests.web.sse import connected
-from turnkeeper import wiring
+from turnkeeper import __version__, wiring
 from turnkeeper.core.errors import Code
+from turnkeeper.core.fcmp import instant
+from turnkeeper.core.statechart import State
 from turnkeeper.web.app import make_app
 
 
@@ -27,6 +30,12 @@ async def gauges(client: Client) -> dict[str, float]:
         for family in text_string_to_metric_families(answer.text)
         for sample in family.samples
     }
+
+
+async def status(client: Client) -> Json:
+    answer = await client.http.get("/v1/status")
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
 
 
 async def test_healthy_and_ready(client: Client) -> None:
@@ -74,6 +83,7 @@ async def test_metrics_count_what_there_is(tmp_path: Path, latch: Latch) -> None
         assert now["turnkeeper_runs[queued]"] == 1
         assert now["turnkeeper_slots_busy"] == 2
         assert now["turnkeeper_slots_waiting"] == 1
+        assert (now["turnkeeper_sticky_slots"], now["turnkeeper_sticky_slots_busy"]) == (1, 1)
         assert now["turnkeeper_queue"] == 1
         assert now["turnkeeper_streams"] == 1
         assert now["turnkeeper_changes_total"] >= 4
@@ -83,6 +93,67 @@ async def test_metrics_count_what_there_is(tmp_path: Path, latch: Latch) -> None
         await settle(client)
         await eventually(lambda: not len(place.house.feed))
         assert (await gauges(client))["turnkeeper_streams"] == 0
+
+
+async def test_status_names_who_holds_a_slot_while_it_waits(tmp_path: Path) -> None:
+    async with opened(tmp_path / "data", slots=3, sticky_slots=1) as place:
+        client = place.client
+        resumable = await client.create("answer", script([ASK]), **INTERACTIVE)
+        await client.settled(resumable)
+        first, *others = [await client.create("answer", script([ASK]), **STICKY) for _ in range(3)]
+        run = await client.settled(first)
+        told = await status(client)
+        assert told == {
+            "version": __version__,
+            "status": "ready",
+            "started_at": instant(place.house.since),
+            "slots": {"total": 3, "busy": 1, "free": 2, "waiting": 1, "sticky_total": 1, "sticky": 1},
+            "queue": {"length": 2, "sticky": 2},
+            "runs": {
+                "queued": 2,
+                "running": 0,
+                "waiting_user": 2,
+                "succeeded": 0,
+                "failed": 0,
+                "canceled": 0,
+            },
+            "held": [
+                {
+                    "run_id": first,
+                    "skill_id": "answer",
+                    "engine": "demo",
+                    "pending_interaction_id": 1,
+                    "since": run["updated_at"],
+                    "wait_deadline_at": run["wait_deadline_at"],
+                }
+            ],
+            "held_count": 1,
+        }
+        assert run["wait_deadline_at"] is not None
+        await client.cancel(first)
+        await client.ended(first)
+        await client.settled(others[0])
+        told = await status(client)
+        assert [run["run_id"] for run in told["held"]] == others[:1]
+        assert told["queue"] == {"length": 1, "sticky": 1}
+
+
+async def test_status_tells_of_a_hundred_at_most(tmp_path: Path) -> None:
+    async with wiring.running(settings_for(tmp_path / "data")) as service:
+        store, client = service.house.store, Client(service.url)
+        waiting = [await sample.place(store, sample.bare(State.WAITING_USER, lease="a")) for _ in range(103)]
+        told = await status(client)
+        await client.http.aclose()
+    assert told["held_count"] == 103
+    assert [run["run_id"] for run in told["held"]] == [run.id for run in waiting[:100]]
+
+
+async def test_status_needs_the_token_and_says_when_it_stops(tmp_path: Path) -> None:
+    async with opened(tmp_path / "data") as place:
+        refused = await place.client.http.get("/v1/status", headers={"Authorization": ""})
+        assert_problem(refused, 401, Code.UNAUTHORIZED)
+        place.house.begin_stop()
+        assert (await status(place.client))["status"] == "stopping"
 
 
 def test_small_answers_are_sent_at_once(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import typer
 
 from turnkeeper import __version__
 from turnkeeper.cli import engines, runs, skills
+from turnkeeper.cli.doctor import doctor
 from turnkeeper.cli.serve import serve
 
 app = typer.Typer(
@@ -16,6 +17,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(serve)
+app.command()(doctor)
 app.command()(runs.show)
 app.command()(runs.audit)
 app.add_typer(skills.app, name="skills")

@@ -58,6 +58,7 @@ class House:
             clock=parts.clock,
         )
         self.uploads = Uploads(self.jobs, self.stage, parts.clock)
+        self.since = parts.clock()
         self._step_sec = parts.policy.timeouts.step_sec
         self.is_ready = False
         parts.store.listen(self._after_commit)

@@ -11,12 +11,17 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from starlette.responses import HTMLResponse
 
+from turnkeeper import __version__
+from turnkeeper.core.fcmp import instant
+from turnkeeper.core.run import Run
 from turnkeeper.core.statechart import State
 from turnkeeper.runtime.house import House
-from turnkeeper.web import schemas
+from turnkeeper.web import schemas, views
 from turnkeeper.web.parts import HouseOf, problems
 
 router = APIRouter(tags=["service"])
+
+MAX_HELD = 100
 
 _TEXT: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
 
@@ -33,7 +38,23 @@ async def readyz(house: HouseOf, response: Response) -> dict[str, str]:
     if house.is_ready:
         return {"status": "ok"}
     response.status_code = 503
-    return {"status": "stopping" if house.jobs.is_closing else "starting"}
+    return {"status": _condition(house)}
+
+
+@router.get("/v1/status", response_model=schemas.Status, responses=problems(503))
+async def status(house: HouseOf) -> dict[str, Any]:
+    """Who holds the slots, above all those who hold one while they wait for a person; and who waits for one."""
+    counts, holding = await house.store.counts(), await house.store.holding(MAX_HELD)
+    return {
+        "version": __version__,
+        "status": _condition(house),
+        "started_at": instant(house.since),
+        "slots": _slots(house),
+        "queue": {"length": house.dispatcher.waiting, "sticky": house.dispatcher.waiting_sticky},
+        "runs": {state.value: count for state, count in counts.items()},
+        "held": [_held(run) for run in holding.runs],
+        "held_count": holding.count,
+    }
 
 
 @router.get("/metrics", response_class=Response, responses=_TEXT | problems(503))
@@ -50,6 +71,30 @@ async def page() -> HTMLResponse:
     text = (resources.files("turnkeeper.web") / "static" / "index.html").read_text(encoding="utf-8")
     policy = "default-src 'none'; style-src 'self' 'unsafe-inline'"
     return HTMLResponse(text, headers={"Content-Security-Policy": policy})
+
+
+def _condition(house: House) -> str:
+    if house.is_ready:
+        return "ready"
+    return "stopping" if house.jobs.is_closing else "starting"
+
+
+def _slots(house: House) -> dict[str, int]:
+    return {
+        "total": house.capacity.slots,
+        "busy": house.dispatcher.busy,
+        "free": house.dispatcher.free,
+        "waiting": house.worker.resident,
+        "sticky_total": house.capacity.sticky_slots,
+        "sticky": house.dispatcher.sticky,
+    }
+
+
+def _held(run: Run) -> dict[str, Any]:
+    view = views.run_view(run, None)
+    told = ("run_id", "skill_id", "engine", "pending_interaction_id", "wait_deadline_at")
+    # Nothing changes a run that waits, but an order to end.
+    return {**{name: view[name] for name in told}, "since": view["updated_at"]}
 
 
 class _Snapshot:
@@ -71,6 +116,14 @@ class _Snapshot:
             "turnkeeper_slots_waiting",
             "Slots held by resident runs that wait for a person",
             house.worker.resident,
+        )
+        yield GaugeMetricFamily(
+            "turnkeeper_sticky_slots",
+            "Slots that runs of profile sticky_process may hold",
+            house.capacity.sticky_slots,
+        )
+        yield GaugeMetricFamily(
+            "turnkeeper_sticky_slots_busy", "Slots held by such runs", house.dispatcher.sticky
         )
         yield GaugeMetricFamily("turnkeeper_queue", "Runs that wait for a slot", house.dispatcher.waiting)
         yield GaugeMetricFamily("turnkeeper_streams", "Open event streams", len(house.feed))

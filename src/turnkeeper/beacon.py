@@ -1,0 +1,64 @@
+"""Where a running service is found: a small file in its data directory, there for as long as the service answers.
+
+It says where to ask and proves nothing: a service that was killed leaves it behind. The lock on the directory tells
+whether somebody serves.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+log = logging.getLogger(__name__)
+
+NAME = "service.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beacon:
+    url: str
+    pid: int
+    version: str
+    started_at: datetime
+
+
+@contextmanager
+def lit(data_dir: Path, beacon: Beacon) -> Iterator[None]:
+    """A service that cannot be found this way serves all the same."""
+    try:
+        _write(data_dir / NAME, msgspec.json.encode(beacon))
+    except OSError as error:
+        log.warning("%s cannot be written (%s): no command will find this service", data_dir / NAME, error)
+    try:
+        yield
+    finally:
+        put_out(data_dir)
+
+
+def put_out(data_dir: Path) -> None:
+    """Only by who has the lock: what is there is its own, or of a service that was killed."""
+    with suppress(OSError):
+        (data_dir / NAME).unlink(missing_ok=True)
+
+
+def seen(data_dir: Path) -> Beacon | None:
+    try:
+        return msgspec.json.decode((data_dir / NAME).read_bytes(), type=Beacon)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def _write(path: Path, text: bytes) -> None:
+    """Whole or not at all, and for nobody else's eyes."""
+    fresh = path.with_name(f"{path.name}.new")
+    fresh.unlink(missing_ok=True)
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as out:
+        out.write(text)
+    fresh.replace(path)

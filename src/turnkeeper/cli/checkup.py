@@ -1,0 +1,253 @@
+"""What `turnkeeper doctor` looks at: the data directory, the service and its slots, the engines. It changes nothing.
+
+A service is asked only while somebody holds the data directory: the token must not go to whoever has taken the port of
+one that was killed. What is found is told in sentences; how they reach a terminal, `cli/doctor.py` knows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from turnkeeper import __version__, wiring
+from turnkeeper.beacon import Beacon
+from turnkeeper.cli.terminal import counted
+from turnkeeper.core.errors import TurnkeeperError
+from turnkeeper.engines.base import Engine
+from turnkeeper.runtime.doctor import Check, Outcome
+from turnkeeper.settings import Settings, default_data_dir
+from turnkeeper.web import schemas, views
+
+ANSWER_SEC, ENGINES_SEC = 5, 20
+"""How long the service may take to answer, and for its engines: it may have to ask them for their versions first."""
+SCARCE, GONE = 1_000_000_000, 100_000_000
+"""Free bytes below which there is a warning, and below which neither database nor workspaces can grow for long."""
+GIVE_TOKEN = "set TURNKEEPER_TOKEN to the one that it was started with"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkup:
+    checks: list[Check]
+    beacon: Beacon | None
+    """Of a service that runs."""
+    status: schemas.Status | None
+    """None: there is none, or it does not answer."""
+    engines: list[dict[str, Any]]
+    """As the service sees them, else as they are seen from here."""
+
+    @property
+    def is_good(self) -> bool:
+        return all(check.outcome is not Outcome.FAIL for check in self.checks)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the service itself says."""
+
+    status: schemas.Status
+    engines: schemas.Engines
+
+
+class NotTold(Exception):
+    """Why it does not say it, and what to do."""
+
+    def __init__(self, words: str, fix: str) -> None:
+        super().__init__(words)
+        self.fix = fix
+
+
+def look(settings: Settings) -> Checkup:
+    known = wiring.known_engines(
+        settings
+    )  # a wrong setting is said at once, and not taken for a fault of the data
+    found = wiring.sight(settings)
+    service, told = _service(settings, found)
+    return Checkup(
+        checks=[_folder(settings.data_dir), _database(settings), _disk(settings.data_dir), *service],
+        beacon=found.beacon if found.owner else None,
+        status=told.status if told else None,
+        engines=told.engines.model_dump()["engines"] if told else [_engine(each) for each in known.values()],
+    )
+
+
+# The data directory
+
+
+def _folder(data_dir: Path) -> Check:
+    there = _nearest(data_dir)
+    if not os.path.isdir(there):  # noqa: PTH112 (never raises)
+        return Check("folder", Outcome.FAIL, f"{there} is not a folder", "name another --data-dir")
+    if not os.access(there, os.R_OK | os.W_OK | os.X_OK):
+        fix = "name another --data-dir, or become the user whose it is"
+        return Check("folder", Outcome.FAIL, f"{there} is not writable", fix)
+    if there != data_dir:
+        return Check("folder", Outcome.OK, f"there is no {data_dir} yet; the first start makes it")
+    return Check("folder", Outcome.OK, f"{data_dir}, writable")
+
+
+def _nearest(path: Path) -> Path:
+    return next(each for each in (path, *path.parents) if os.path.lexists(each))
+
+
+def _database(settings: Settings) -> Check:
+    if not os.path.lexists(settings.data_dir / wiring.DATABASE):
+        return Check("database", Outcome.OK, "there is none yet; the first start makes it")
+    try:
+        runs = asyncio.run(_count_runs(settings))
+    except TurnkeeperError as error:
+        return Check("database", Outcome.FAIL, error.message)
+    return Check("database", Outcome.OK, f"readable, of this version, with {counted(runs, 'run')}")
+
+
+async def _count_runs(settings: Settings) -> int:
+    async with wiring.archive(settings) as archive:
+        return sum((await archive.store.counts()).values())
+
+
+def _disk(data_dir: Path) -> Check:
+    try:
+        free = shutil.disk_usage(_nearest(data_dir)).free
+    except OSError as error:
+        return Check("disk", Outcome.FAIL, f"it cannot be looked at: {error.strerror}")
+    outcome = Outcome.FAIL if free < GONE else Outcome.WARN if free < SCARCE else Outcome.OK
+    fix = None if outcome is Outcome.OK else "make room, or name a --data-dir on another disk"
+    return Check("disk", outcome, f"{free / 1e9:.1f} GB free", fix)
+
+
+# The service
+
+
+def _service(settings: Settings, found: wiring.Sighting) -> tuple[list[Check], Told | None]:
+    if found.owner is None:
+        return [_not_running(settings, found.beacon)], None
+    if found.beacon is None:
+        words = f"{found.owner} has the data directory and does not answer: it is starting or stopping"
+        return [Check("service", Outcome.WARN, words, "look again in a moment; its log tells more")], None
+    try:
+        told = _ask(found.beacon, wiring.known_token(settings))
+    except NotTold as error:
+        return [Check("service", Outcome.FAIL, f"{_place(found.beacon)}: {error}", error.fix)], None
+    return [_running(found.beacon, told.status), _slots(told.status), _queue(told.status)], told
+
+
+def _not_running(settings: Settings, left: Beacon | None) -> Check:
+    words = "it does not run"
+    if left is not None:
+        words += f"; the last one, pid {left.pid}, was killed, and the next start takes up its runs"
+    start = ["turnkeeper", "serve"]
+    if settings.data_dir != default_data_dir():
+        start += ["--data-dir", str(settings.data_dir)]
+    return Check("service", Outcome.WARN, words, shlex.join(start))
+
+
+def _running(beacon: Beacon, status: schemas.Status) -> Check:
+    words = f"{_place(beacon)}, version {status.version}, up since {moment(status.started_at)}"
+    if status.status != "ready":
+        return Check("service", Outcome.WARN, f"{words}; it is {status.status}")
+    if status.version != __version__:
+        fix = f"stop it and start it again: installed is {__version__}"
+        return Check("service", Outcome.WARN, words, fix)
+    return Check("service", Outcome.OK, words)
+
+
+def _place(beacon: Beacon) -> str:
+    return f"{beacon.url}, pid {beacon.pid}"
+
+
+def _ask(beacon: Beacon, token: str | None) -> Told:
+    if token is None:
+        raise NotTold("its token is not known here", GIVE_TOKEN)
+    headers = {
+        # In bytes: a token of strange characters is for the service to refuse.
+        b"Authorization": f"Bearer {token}".encode(),
+        # It may listen on an address that it does not answer for; for this name it always does.
+        b"Host": b"localhost",
+    }
+    with (
+        _asking(beacon),
+        httpx.Client(base_url=beacon.url, headers=headers, timeout=ANSWER_SEC, trust_env=False) as http,
+    ):
+        status = schemas.Status.model_validate(_json(http.get("/v1/status")))
+        engines = schemas.Engines.model_validate(_json(http.get("/v1/engines", timeout=ENGINES_SEC)))
+        return Told(status, engines)
+
+
+def _json(answer: httpx.Response) -> Any:
+    if answer.status_code == 401:
+        raise NotTold("it refuses our token", GIVE_TOKEN)
+    return answer.raise_for_status().json()
+
+
+@contextmanager
+def _asking(beacon: Beacon) -> Iterator[None]:
+    fix = f"look into its log, or end process {beacon.pid} and start it again"
+    try:
+        yield
+    except httpx.TimeoutException:
+        raise NotTold("it does not answer in time", fix) from None
+    except httpx.HTTPStatusError as error:
+        raise NotTold(f"it answers with {error.response.status_code}", fix) from None
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise NotTold(f"it does not answer ({error})", fix) from None
+    except ValueError:
+        raise NotTold("its answer is not understood", fix) from None
+
+
+# Its slots
+
+
+def _slots(status: schemas.Status) -> Check:
+    slots = status.slots
+    busy = f"{slots.busy} of {slots.total} busy (sticky: {slots.sticky} of {slots.sticky_total})"
+    return Check("slots", Outcome.OK, f"{busy}; {slots.waiting} held by runs that wait for a person")
+
+
+def held(status: schemas.Status) -> Iterator[str]:
+    """A line for each run that holds a slot while it waits."""
+    for run in status.held:
+        until = f", until {moment(run.wait_deadline_at)}" if run.wait_deadline_at else ""
+        yield f"{run.run_id}  {run.skill_id} on {run.engine}, since {moment(run.since)}{until}"
+    if status.held_count > len(status.held):
+        yield f"and {status.held_count - len(status.held)} more"
+
+
+def _queue(status: schemas.Status) -> Check:
+    """A line is no trouble. One that stands still because of people who do not answer is."""
+    slots, queue = status.slots, status.queue
+    is_full, no_sticky = slots.free <= 0, slots.sticky >= slots.sticky_total and queue.sticky > 0
+    match (status.held_count > 0 and queue.length > 0, is_full, no_sticky):
+        case (True, True, True):
+            return _stands(queue.length, "slot", "TURNKEEPER_SLOTS and TURNKEEPER_STICKY_SLOTS")
+        case (True, True, False):
+            return _stands(queue.length, "slot", "TURNKEEPER_SLOTS")
+        case (True, False, True):
+            return _stands(queue.sticky, "sticky slot", "TURNKEEPER_STICKY_SLOTS")
+        case _:
+            return Check("queue", Outcome.OK, f"{counted(queue.length, 'run')} in line")
+
+
+def _stands(queued: int, slot: str, settings: str) -> Check:
+    words = f"{counted(queued, 'run')} in line for a {slot}, and every {slot} is taken"
+    return Check("queue", Outcome.WARN, words, f"answer or cancel the runs that wait, or raise {settings}")
+
+
+def moment(told: str) -> str:
+    """Without its microseconds."""
+    return datetime.fromisoformat(told).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+# Engines
+
+
+def _engine(engine: Engine) -> dict[str, Any]:
+    return views.engine_view(engine, engine.readiness())
