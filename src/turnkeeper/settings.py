@@ -19,13 +19,13 @@ from pydantic_settings import (
 )
 
 from turnkeeper.core.errors import SettingsInvalid
-from turnkeeper.core.run import Timeouts
+from turnkeeper.core.run import Permissions, Timeouts
 
 Seconds = Annotated[float, Field(gt=0, le=365 * 24 * 3600)]
 EnvEntry = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*(=.*)?$")]
 SECRET = "token"
 """A setting whose value is never repeated."""
-HARMLESS = frozenset({"command", "limit", "login_home", "model"})
+HARMLESS = frozenset({"asks", "command", "limit", "login_home", "model", "modes", "resident_command"})
 """Of what stands below an engine; any other text there may be a key, or was meant as one."""
 OURS = frozenset({"HOME", "TMPDIR", "TURNKEEPER_RUN"})
 """Variables that are the run's own."""
@@ -60,6 +60,16 @@ class EngineSettings(BaseModel):
     command: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(), description="How the engine is started; a text is split as a shell would"
     )
+    resident_command: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(), description="How the program is started that makes a resident agent of it (codex, claude)"
+    )
+    asks: bool | None = Field(
+        default=None, description="Of an agent of your own: whether it asks before it acts"
+    )
+    modes: dict[Permissions, str] = Field(
+        default_factory=dict,
+        description="Of an agent of your own: the mode of its sessions, by `permissions`",
+    )
     limit: int | None = Field(default=None, ge=1, description="Turns of this engine at once")
     model: str | None = Field(default=None, min_length=1, description="The model of jobs that name none")
     env: Annotated[tuple[EnvEntry, ...], NoDecode] = Field(
@@ -70,7 +80,7 @@ class EngineSettings(BaseModel):
     )
     login_home: Path | None = Field(default=None, description="Where the operator's login files are")
 
-    @field_validator("command", "env", mode="before")
+    @field_validator("command", "resident_command", "env", mode="before")
     @classmethod
     def _words(cls, value: Any) -> Any:
         return tuple(shlex.split(value)) if isinstance(value, str) else value

@@ -81,7 +81,8 @@ def test_silence_rejects_once() -> None:
 def test_an_agent_without_the_option_is_told_that_its_request_was_called_off() -> None:
     assert permission.rejected([ONCE]) == Decision(None)
     assert permission.allowed([NO]) == Decision(None)
-    assert permission.allowed([NO, ONCE, ALWAYS]) == Decision("ever", is_allowed=True)
+    assert permission.allowed([NO, ALWAYS, ONCE]) == Decision("yes", is_allowed=True)
+    assert permission.allowed([NO, ALWAYS]) == Decision("ever", is_allowed=True)
     assert permission.rejected([NEVER]) == Decision("never")
 
 

@@ -78,17 +78,17 @@ class Installs:
         self._done.add(engine)
 
     async def _install(self, engine: str) -> None:
-        package = managed.package_of(CLIS[engine])
-        found = programs.installed(engine, package, self.folder / engine, self.folder)
-        if not isinstance(found, Program) or found.version != package.version:
-            self._obstacle = await asyncio.to_thread(_obstacle, package)
-            if self._obstacle is not None:
-                pytest.skip(self._obstacle)
-        try:
-            await managed.install(engine, package, self.folder, lambda step: None)
-        except EngineNotReady as failure:
-            self._failures[engine] = failure  # said by each test, and tried once
-            raise
+        for program, package in managed.packages_of(CLIS[engine]).items():
+            found = programs.installed(program, package, self.folder / program, self.folder)
+            if not isinstance(found, Program) or found.version != package.version:
+                self._obstacle = await asyncio.to_thread(_obstacle, package)
+                if self._obstacle is not None:
+                    pytest.skip(self._obstacle)
+            try:
+                await managed.install(program, package, self.folder, lambda step: None)
+            except EngineNotReady as failure:
+                self._failures[engine] = failure  # said by each test, and tried once
+                raise
 
 
 def _obstacle(package: Package) -> str | None:

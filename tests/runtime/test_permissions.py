@@ -186,7 +186,7 @@ async def test_deny_rejects_whatever_is_asked_for(place: Place) -> None:
 
 async def test_allow_is_the_default(place: Place) -> None:
     sticky = {"execution_mode": "interactive", "interactive_profile": "sticky_process"}
-    assert await said(place, await place.client.create(script="permissions", **sticky)) == "always,always"
+    assert await said(place, await place.client.create(script="permissions", **sticky)) == "allow,allow"
     headless = await place.client.create(script="permission", permissions="allow")
     assert await said(place, headless) == "allow"
 

@@ -54,13 +54,14 @@ def install(names: Name, data_dir: DataDir = None, as_json: AsJson = False) -> N
     failed: dict[str, TurnkeeperError] = {}
     for name in _chosen(settings, names):
         try:
-            done.append(_install(settings, name))
+            fresh = _install(settings, name)
         except TurnkeeperError as error:
             failed[name] = error
             complain(error.message)
         else:
+            done += fresh
             if not as_json:
-                _tell_installed(settings, done[-1])
+                _tell_installed(settings, name, fresh)
     if as_json:
         refusals = [
             {"name": name, "code": error.code, "message": error.message} for name, error in failed.items()
@@ -129,17 +130,18 @@ def _chosen(settings: Settings, names: list[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _install(settings: Settings, name: str) -> Installed:
+def _install(settings: Settings, name: str) -> list[Installed]:
     from turnkeeper import wiring
 
     return run(name, lambda report: wiring.install_engine(settings, name, report), plainly=True)
 
 
-def _tell_installed(settings: Settings, done: Installed) -> None:
-    typer.echo(texts.installed(done))
-    engine = _known(settings)[done.name]
-    if settings.engines.get(done.name) and settings.engines[done.name].command:
-        typer.echo(f"  it is not used as long as engines.{done.name}.command is set")
+def _tell_installed(settings: Settings, name: str, done: list[Installed]) -> None:
+    for each in done:
+        typer.echo(texts.installed(each))
+    engine = _known(settings)[name]
+    if settings.engines.get(name) and settings.engines[name].command:
+        typer.echo(f"  it is not used as long as engines.{name}.command is set")
     elif not engine.readiness().ready:
         typer.echo(texts.notes([_told(engine)]))
 

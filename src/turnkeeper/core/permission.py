@@ -13,7 +13,7 @@ KIND = "permission"
 MAX_CONTEXT = 16 * 1024
 """Characters of what the agent tells about the tool: a file that it wants to write may be large."""
 
-ALLOWS = ("allow_always", "allow_once")
+ALLOWS = ("allow_once", "allow_always")
 REJECTS = ("reject_once", "reject_always")
 
 
@@ -46,6 +46,7 @@ class Decision:
 
 
 def allowed(choices: Iterable[Choice]) -> Decision:
+    """Once, and again the next time: what is allowed for ever some agents write into files of the workspace."""
     return _by_kind(choices, ALLOWS, is_allowed=True)
 
 

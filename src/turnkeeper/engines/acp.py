@@ -17,6 +17,7 @@ from turnkeeper.core.errors import Code, Warn
 from turnkeeper.core.permission import Choice, Decision, PermissionAsked
 from turnkeeper.core.run import Failure, Handle, Permissions
 from turnkeeper.core.turn import (
+    COUNTERS,
     OPEN,
     TYPED,
     Echo,
@@ -30,14 +31,19 @@ from turnkeeper.core.turn import (
 )
 from turnkeeper.engines import meaning
 from turnkeeper.engines.base import Heard, TurnPlan, read_object
-from turnkeeper.engines.dialect import named, usage
+from turnkeeper.engines.dialect import is_count, named, usage
 from turnkeeper.engines.lines import Line
 from turnkeeper.engines.process import Exit
 
 PROTOCOL_VERSION = 1
 INITIALIZE, OPEN_SESSION, FIRST_PROMPT = 1, 2, 3
+LOGIN, MODEL = "login", "model"
 AUTH_REQUIRED, METHOD_NOT_FOUND = -32000, -32601
+WORDS = ("details", "message")
+NAMES = ("code", "errorKind", "errorName", "codexErrorInfo")
+"""Where agents say in an error's data what happened, and what they call it."""
 MAX_TITLE = 1000
+MAX_PRINTED = 64 * 1024
 MAX_TOOLS = 1000
 """Calls of a turn that are remembered until they are over."""
 
@@ -48,12 +54,16 @@ _encode = msgspec.json.Encoder().encode
 class Manners:
     """What differs between agents that all speak the protocol."""
 
+    login: str | None = None
+    """How it is to log in, where it wants to be told: one of its `authMethods`."""
     modes: Mapping[Permissions, str] = field(default_factory=dict)
     """The mode that its session is put into, where another than its own is needed."""
     sets_model: bool = False
     """It takes the model by `session/set_model`, and not as a word of its command line."""
     loads: bool = True
-    """False: it says that it can load a session, and cannot."""
+    """False: it says that it can load a session, and does not always."""
+    title: str | None = None
+    """Of its session: without one, some ask a model for it."""
     meta: Mapping[str, Any] = field(default_factory=dict)
     """Of the call that opens a session: settings of its own."""
 
@@ -78,6 +88,7 @@ class AcpDialect:
         self._requests: dict[str, int | str] = {}
         """Permissions that are still to be answered: the ids of the agent's calls."""
         self._asked = 0
+        self._used: dict[str, int] = {}
         self._has_rejected = False
         self._words = ""
         """Of a person who rejected: what the agent hears when it has given up."""
@@ -87,6 +98,7 @@ class AcpDialect:
         self._tools.clear()
         self._requests.clear()
         self._has_rejected = False
+        self._used = {}
         if self._session_id is not None:
             return self._send_prompt()
         # Some agents reject an initialize without explicit capabilities.
@@ -115,6 +127,9 @@ class AcpDialect:
                 return Heard(()) if self._is_opening else Heard(self.update(update))
             case {"method": str(method), "id": int() | str() as call}:
                 return self._called(method, call, said.get("params"))
+            case {"method": "$/cancel_request", "params": {"requestId": int() | str() as call}}:
+                self._requests = {key: known for key, known in self._requests.items() if known != call}
+                return Heard(())
             case {"method": str()}:
                 return Heard(())
             case {"id": int() | str() as call}:
@@ -153,6 +168,8 @@ class AcpDialect:
         result = result if isinstance(result, dict) else {}
         if call == INITIALIZE:
             return self._initialized(result)
+        if call == LOGIN:
+            return self._open_session()
         if call == OPEN_SESSION:
             return self._opened(result)
         if isinstance(call, str):
@@ -160,10 +177,15 @@ class AcpDialect:
         return self._prompted(result)
 
     def _initialized(self, result: dict[str, Any]) -> Heard:
-        self._is_opening = True
         capabilities = result.get("agentCapabilities")
         can_load = isinstance(capabilities, dict) and capabilities.get("loadSession") is True
         self._loadable = can_load and self._manners.loads
+        if self._manners.login is None:
+            return self._open_session()
+        return Heard((), _request(LOGIN, "authenticate", {"methodId": self._manners.login}))
+
+    def _open_session(self) -> Heard:
+        self._is_opening = True
         params: dict[str, Any] = {"cwd": str(self._plan.workspace), "mcpServers": []}
         if self._manners.meta:
             params["_meta"] = dict(self._manners.meta)
@@ -180,49 +202,73 @@ class AcpDialect:
             return Heard([Ended(Failure(Code.ENGINE_FAILED, "the agent opened a session without an id"))])
         self._session_id = session_id
         self._setup = self._settings(session_id)
-        return Heard([SessionOpened(Handle(session_id, self._loadable)), *_model(result)], self._go_on())
+        return Heard([SessionOpened(Handle(session_id, self._loadable))], self._go_on())
 
     def _settings(self, session_id: str) -> Iterator[bytes]:
-        mode = self._manners.modes.get(self._plan.permissions)
-        if mode is not None:
-            yield _request("mode", "session/set_mode", {"sessionId": session_id, "modeId": mode})
-        if self._manners.sets_model and self._plan.model is not None:
-            yield _request(
-                "model", "session/set_model", {"sessionId": session_id, "modelId": self._plan.model}
-            )
+        """Also of a session that was loaded: few remember them, and one that does may remember too much."""
+        manners, plan = self._manners, self._plan
+        chosen = {
+            "mode": ("session/set_mode", {"modeId": manners.modes.get(plan.permissions)}),
+            MODEL: ("session/set_model", {"modelId": plan.model if manners.sets_model else None}),
+            "title": ("session/set_title", {"title": manners.title}),
+        }
+        for call, (method, params) in chosen.items():
+            if None not in params.values():
+                yield _request(call, method, {"sessionId": session_id, **params})
 
     def _go_on(self) -> bytes:
         return next(self._setup, None) or self._send_prompt()
 
     def _send_prompt(self) -> bytes:
         call, self._next_id = self._next_id, self._next_id + 1
-        prompt = [{"type": "text", "text": self._prompt}]
+        prompt = [{"type": "text", "text": _as_words(self._prompt)}]
         return _request(call, "session/prompt", {"sessionId": self._session_id, "prompt": prompt})
 
     def _prompted(self, result: dict[str, Any]) -> Heard:
         """A person who said something instead of permitting is heard now, in the same turn."""
-        spent = self.spent(result)
-        if self._words:
+        spent = [*_model(result), *self.count(_spent(result))]
+        failure = self.stopped(result)
+        if self._words and failure is None:
             self._prompt, self._words = self._words, ""
             return Heard([*spent, Echo()], self._send_prompt())
-        return Heard([*spent, Ended(self.stopped(result))])
+        return Heard([*spent, Ended(failure)])
+
+    def count(self, found: Mapping[str, int]) -> list[TurnEvent]:
+        """Some tell of each call to the model; and a turn may have more than one prompt."""
+        if not found:
+            return []
+        self._used = {name: self._used.get(name, 0) + count for name, count in found.items()}
+        return usage(**self._used)
 
     def _failure(self, call: int | str, error: dict[str, Any]) -> Failure:
         failure = self.failure(error)
         if call == OPEN_SESSION and self._plan.session is not None and failure.code not in TYPED:
             return Failure(Code.SESSION_LOST, f"the agent cannot load the session: {failure.message}")
-        if call == "model" and failure.code not in TYPED:
+        if call == MODEL and failure.code not in TYPED:
             return Failure(Code.ENGINE_MODEL_UNKNOWN, f"{self._plan.model}: {failure.message}")
         return failure
 
     # What agents tell in their own ways
 
     def failure(self, error: Mapping[str, Any]) -> Failure:
-        message = str(error.get("message") or "the agent answered with an error")
-        if error.get("code") == AUTH_REQUIRED:
-            return Failure(Code.ENGINE_AUTH_REQUIRED, message)
-        data = error.get("data")
-        return meaning.failure(message, body=_encode(data).decode() if data else "")
+        """Its words may be in the message or in the data, and its code that of the protocol or of HTTP."""
+        code, data = error.get("code"), error.get("data")
+        data = data if isinstance(data, dict) else {}
+        told = {name: data[name] for name in (*WORDS, *NAMES) if isinstance(data.get(name), str)}
+        words = str(error.get("message") or "").removeprefix("Internal error").removeprefix(": ")
+        message = words or next((told[name] for name in WORDS if name in told), "")
+        if code == AUTH_REQUIRED:
+            return Failure(Code.ENGINE_AUTH_REQUIRED, message or "the agent wants a login")
+        named = Code.__members__.get(told.get("code", ""))
+        if named in TYPED:
+            return Failure(named, message)
+        return meaning.failure(
+            message,
+            # A server's own trouble is told as such in better words, if it is that.
+            status=code if isinstance(code, int) and 400 <= code < 500 else None,
+            kind=" ".join(told[name] for name in NAMES if name in told),
+            body=_encode(data).decode() if data else "",
+        )
 
     def stopped(self, result: Mapping[str, Any]) -> Failure | None:
         """An agent that was refused what it needs may call its turn off: that is no failure of its."""
@@ -232,18 +278,6 @@ class AcpDialect:
         if reason == "cancelled" and self._has_rejected:
             return None
         return Failure(Code.ENGINE_FAILED, f"the agent stopped its turn: {reason}")
-
-    def spent(self, result: Mapping[str, Any]) -> list[TurnEvent]:
-        """Of one prompt."""
-        counts = result.get("usage")
-        if not isinstance(counts, dict):
-            return []
-        return usage(
-            input_tokens=counts.get("inputTokens"),
-            cached_tokens=counts.get("cachedReadTokens"),
-            output_tokens=counts.get("outputTokens"),
-            reasoning_tokens=counts.get("thoughtTokens"),
-        )
 
     def update(self, update: dict[str, Any]) -> Sequence[TurnEvent]:
         match update:
@@ -268,6 +302,7 @@ class AcpDialect:
         if known.get("is_over"):
             return []
         known.update({key: value for key, value in update.items() if value is not None})
+        known["printed"] = (known.get("printed", "") + _printed(update))[:MAX_PRINTED]
         status = str(known.get("status", "pending"))
         known["is_over"] = status not in OPEN
         if not is_new and status in OPEN:
@@ -325,9 +360,55 @@ def _outcome(call: int | str, decision: Decision) -> bytes:
     return _line({"jsonrpc": "2.0", "id": call, "result": {"outcome": outcome}})
 
 
+def _as_words(prompt: str) -> str:
+    """A reply that looks like a command to the agent is a reply. White space before it would not help with all."""
+    is_command = prompt.lstrip()[:1] in ("/", "$")
+    return f"The reply is:\n{prompt}" if is_command else prompt
+
+
+def _quota(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Where some tell, beside or instead of `usage`, which model used how much."""
+    meta = result.get("_meta")
+    quota = meta.get("quota") if isinstance(meta, dict) else None
+    return quota if isinstance(quota, dict) else {}
+
+
 def _model(result: Mapping[str, Any]) -> list[TurnEvent]:
-    models = result.get("models")
-    return named(models.get("currentModelId")) if isinstance(models, dict) else []
+    used = _quota(result).get("model_usage")
+    first = used[0] if isinstance(used, list) and used else None
+    return named(first.get("model")) if isinstance(first, dict) else []
+
+
+def _spent(result: Mapping[str, Any]) -> dict[str, int]:
+    """By one prompt."""
+    counts, quota = result.get("usage"), _quota(result).get("token_count")
+    if isinstance(counts, dict):
+        return tokens(counts)
+    counts = quota if isinstance(quota, dict) else {}
+    return _counted(input_tokens=counts.get("input_tokens"), output_tokens=counts.get("output_tokens"))
+
+
+def tokens(counts: Mapping[str, Any]) -> dict[str, int]:
+    """What is cached some count as input too, and thoughts as output: by the sum it can be told."""
+    found = _counted(
+        input_tokens=counts.get("inputTokens"),
+        cached_tokens=counts.get("cachedReadTokens"),
+        output_tokens=counts.get("outputTokens"),
+        reasoning_tokens=counts.get("thoughtTokens"),
+    )
+    total, written = counts.get("totalTokens"), _counted(n=counts.get("cachedWriteTokens")).get("n", 0)
+    read, cached, said, thought = (found.get(name, 0) for name in COUNTERS)
+    if total == read + said:
+        found |= {"input_tokens": max(0, read - cached), "output_tokens": max(0, said - thought)}
+    elif total == read + written + cached + said:
+        found |= {"input_tokens": read + written, "output_tokens": max(0, said - thought)}
+    elif written:
+        found["input_tokens"] = read + written
+    return {name: found[name] for name in COUNTERS if name in found}
+
+
+def _counted(**found: object) -> dict[str, int]:
+    return {name: n for name, n in found.items() if isinstance(n, int) and is_count(n)}
 
 
 def _tool_output(known: Mapping[str, Any]) -> Any:
@@ -336,7 +417,15 @@ def _tool_output(known: Mapping[str, Any]) -> Any:
     content = known.get("content")
     parts = content if isinstance(content, list) else []
     inside = [part["content"] for part in parts if isinstance(part, dict) and "content" in part]
-    return "\n".join(str(each.get("text", "")) for each in inside if isinstance(each, dict)) or None
+    texts = [str(each.get("text", "")) for each in inside if isinstance(each, dict)]
+    return "\n".join(texts) or known.get("printed") or None
+
+
+def _printed(update: Mapping[str, Any]) -> str:
+    """By a command, where it is told piece by piece, as to a terminal."""
+    meta = update.get("_meta")
+    piece = meta.get("terminal_output_delta") if isinstance(meta, dict) else None
+    return str(piece.get("data") or "") if isinstance(piece, dict) else ""
 
 
 def _request(call: int | str, method: str, params: dict[str, Any]) -> bytes:

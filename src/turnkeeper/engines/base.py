@@ -153,6 +153,12 @@ class EngineConfig:
 
     command: tuple[str, ...] = ()
     """How it is started; empty: a managed install, else found by its name."""
+    resident_command: tuple[str, ...] = ()
+    """The same for the program that makes a resident agent of it, where that is another."""
+    asks: bool | None = None
+    """Whether it asks before it acts; None: it is known, or not to be relied on."""
+    modes: Mapping[Permissions, str] = field(default_factory=dict)
+    """Of a resident agent that is not one of ours: the mode of its sessions, by the job's permissions."""
     model: str | None = None
     """The model of jobs that name none."""
     env: tuple[str, ...] = ()
@@ -188,8 +194,8 @@ class Engine(Protocol):
     skills_dir: str
     """Where it looks for skills, inside its home."""
 
-    def readiness(self) -> Readiness:
-        """Blocking: it looks at files, and may start the program to ask for its version."""
+    def readiness(self, kind: ProfileKind | None = None) -> Readiness:
+        """Of one of its profiles, else of the first. Blocking: it looks at files, and may ask a program its version."""
 
     def login(self) -> Login:
         """As it is now: a person may log in at any time."""

@@ -6,11 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from turnkeeper.core.run import Permissions
 from turnkeeper.core.turn import TurnEvent
+from turnkeeper.engines.acp import Manners
 from turnkeeper.engines.base import Dialect, TurnPlan
 from turnkeeper.engines.cli import CliEngine, option
 from turnkeeper.engines.dialect import inclusive_usage, is_count, session_of
-from turnkeeper.engines.programs import Package
+from turnkeeper.engines.programs import Adapter, Package
 from turnkeeper.engines.streamjson import StreamJsonDialect
 
 SWITCHES = {
@@ -26,6 +28,24 @@ WAITING = ("AskUserQuestion", "EnterPlanMode", "ExitPlanMode")
 """Tools that wait for a person: a question is asked in words here, and ends the turn."""
 LATER = ("CronCreate", "Monitor", "ScheduleWakeup", "Workflow")
 """Tools by which it goes on after its result."""
+
+MODES = {
+    Permissions.ALLOW: "bypassPermissions",
+    Permissions.ASK: "default",
+    Permissions.DENY: "default",
+}
+OPTIONS: Mapping[str, Any] = {
+    # Else settings in the workspace could name another address for the key, and servers of tools.
+    "settingSources": ["user"],
+    "strictMcpConfig": True,
+    "disallowedTools": [*WAITING, *LATER],
+    # Each of these would be a call to the model that nobody asked for.
+    "promptSuggestions": False,
+    "title": "turnkeeper",
+    # A reply that opens with a slash is a reply.
+    "verbatimPrompts": True,
+}
+"""As a resident, beside what it is given as a CLI."""
 
 _OF_A_MODEL = (
     "inputTokens",
@@ -61,6 +81,17 @@ class ClaudeEngine(CliEngine):
     own_logins = ("apiKeyHelper", "env", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX")
     settings_file = ".claude/settings.json"
     switches = SWITCHES
+    adapter = Adapter(
+        program="claude-agent-acp",
+        package=Package(
+            name="@agentclientprotocol/claude-agent-acp",
+            version="0.99.1",
+            script="dist/index.js",
+            least_node=22,
+            is_lean=True,
+        ),
+        variable="CLAUDE_CODE_EXECUTABLE",
+    )
 
     def words(self, plan: TurnPlan) -> Sequence[str]:
         model, session = option("--model", plan.model), option("--resume", session_of(plan))
@@ -73,7 +104,11 @@ class ClaudeEngine(CliEngine):
             *(*without, *model, *session),
         )
 
-    def dialect(self, plan: TurnPlan) -> Dialect:
+    def manners(self, plan: TurnPlan) -> Manners:
+        model = {"model": plan.model} if plan.model else {}
+        return Manners(modes=MODES, meta={"claudeCode": {"options": {**OPTIONS, **model}}})
+
+    def headless(self, plan: TurnPlan) -> Dialect:
         return ClaudeDialect(plan)
 
 

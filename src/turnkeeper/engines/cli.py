@@ -20,6 +20,7 @@ from turnkeeper.core.errors import EngineNotReady, InvalidRequest, ModelUnknown,
 from turnkeeper.core.skill import Skill
 from turnkeeper.core.waiting import ProfileKind
 from turnkeeper.engines import programs
+from turnkeeper.engines.acp import PLAIN, AcpDialect, Manners
 from turnkeeper.engines.base import (
     Dialect,
     EngineConfig,
@@ -31,7 +32,7 @@ from turnkeeper.engines.base import (
     private_env,
 )
 from turnkeeper.engines.dialect import SESSION_ID
-from turnkeeper.engines.programs import Missing, Package, Program
+from turnkeeper.engines.programs import Adapter, Missing, Package, Program
 
 _SECRET_NAME = re.compile(r"KEY|TOKEN(?!S)|SECRET|PASS|CREDENTIAL|AUTH(?!OR)", re.IGNORECASE)
 
@@ -61,26 +62,40 @@ class CliEngine:
     """Other files that it would read settings from: an agent could leave some there that send the key elsewhere."""
     switches: ClassVar[Mapping[str, str]] = {}
     """Variables that keep it from updating itself, reporting home or asking for somebody."""
+    own_secrets: ClassVar[tuple[str, ...]] = ()
+    """Variables of ours that nobody may see."""
+    resident: ClassVar[type[AcpDialect]] = AcpDialect
+    """What understands it as a resident agent."""
+    adapter: ClassVar[Adapter | None] = None
+    """The program that makes it one, where it cannot be one itself."""
 
     is_demo = False
-    profiles: tuple[ProfileKind, ...] = (ProfileKind.RESUMABLE,)
-    asks = False
+    profiles: tuple[ProfileKind, ...] = (ProfileKind.RESUMABLE, ProfileKind.STICKY)
+    asks = True
     own_parameters: frozenset[str] = frozenset()
     models: tuple[str, ...] = ()
 
     def __init__(self, config: EngineConfig) -> None:
         self._config = config
+        self._refuse_unused()
         try:
             self.dump(config.config)
         except (TypeError, ValueError) as error:
             raise SettingsInvalid(f"engines.{self.name}.config cannot be written for it: {error}") from error
         self.default_model = config.model
 
-    def find(self) -> Program | Missing:
-        return programs.find(self.name, self.package, self._config, self.install)
+    def find(self, kind: ProfileKind | None = None) -> Program | Missing:
+        """What is started: the CLI itself, or for a resident its adapter. Without the CLI that is of no use."""
+        program = programs.find(self.name, self.package, self._config, self.install)
+        if self.adapter is None or kind is not ProfileKind.STICKY or isinstance(program, Missing):
+            return program
+        if len(program.command) > 1:
+            reason = f"a resident {self.name} needs a command of one word, and engines.{self.name}.command has more"
+            return Missing(reason, f"set engines.{self.name}.command to a single program", program.path)
+        return programs.find_adapter(self.adapter, self.name, self._config)
 
-    def readiness(self) -> Readiness:
-        program, login = self.find(), self.login()
+    def readiness(self, kind: ProfileKind | None = None) -> Readiness:
+        program, login = self.find(kind), self.login()
         if isinstance(program, Missing):
             return Readiness(
                 ready=False, path=program.path, login=login, reason=program.reason, fix=program.fix
@@ -89,7 +104,7 @@ class CliEngine:
         if login.kind is LoginKind.NONE:
             reason = f"nobody is logged in to {self.name}, and no key is set"
             return replace(found, ready=False, reason=reason, fix=self._login_fix(program))
-        warning = self._untested(program.version)
+        warning = self._untested(program.version, kind)
         return replace(found, warning=warning, fix=self._other_version(program) if warning else None)
 
     def login(self) -> Login:
@@ -112,16 +127,20 @@ class CliEngine:
             raise ModelUnknown(f"{plan.model!r} is no model: {self.name} would take it for an option")
         if plan.session is not None and not SESSION_ID.fullmatch(plan.session.session_id):
             raise InvalidRequest(f"{plan.session.session_id!r} cannot be the id of a session of {self.name}")
-        program, login = self.find(), self.login()
+        program, login = self.find(plan.profile), self.login()
         if isinstance(program, Missing):
             raise EngineNotReady(f"{self.name} is not ready: {program.reason}. To fix it: {program.fix}")
+        is_resident = plan.profile is ProfileKind.STICKY
         given = self.variables(self._variables())
+        ours = {**self.switches, **self.places(plan.home)}
+        if is_resident:
+            ours |= {**self._adapted(), **self.resident_variables(plan)}
         # The operator's own words come last: whoever names a switch of ours means it.
-        env = private_env(plan.home, {**self.switches, **self.places(plan.home), **given})
+        env = private_env(plan.home, {**ours, **given})
         return Launch(
-            argv=(*program.command, *self.words(plan)),
+            argv=(*program.command, *(self.resident_words(plan) if is_resident else self.words(plan))),
             env=env,
-            files=self._files(login),
+            files=self._files(login, plan),
             secrets={name: self._source(name) for name in env if self._is_secret(name)},
             login_files=self._login_files() if login.kind is LoginKind.FILE else {},
             version=program.version,
@@ -134,9 +153,29 @@ class CliEngine:
         """The command line after the program. The prompt is no part of it: that goes in by stdin."""
         raise NotImplementedError
 
-    def dialect(self, plan: TurnPlan) -> Dialect:
+    def headless(self, plan: TurnPlan) -> Dialect:
         """What understands its lines; a new one for each turn."""
         raise NotImplementedError
+
+    def resident_words(self, plan: TurnPlan) -> Sequence[str]:
+        """The command line of a resident agent, after the program."""
+        return ()
+
+    def resident_variables(self, plan: TurnPlan) -> Mapping[str, str]:
+        """More of them, for a resident agent."""
+        return {}
+
+    def resident_settings(self, plan: TurnPlan) -> Mapping[str, Any]:
+        """Laid over its settings, where a resident agent needs others."""
+        return {}
+
+    def resident_files(self, plan: TurnPlan) -> Mapping[str, bytes]:
+        """More of them in the home of a resident agent."""
+        return {}
+
+    def manners(self, plan: TurnPlan) -> Manners:
+        """Of a resident agent."""
+        return PLAIN
 
     def places(self, home: Path) -> Mapping[str, str]:
         """Variables that point into the home."""
@@ -155,6 +194,22 @@ class CliEngine:
         return json.dumps(settings, indent=2).encode()
 
     # What all have in common
+
+    def dialect(self, plan: TurnPlan) -> Dialect:
+        if plan.profile is ProfileKind.STICKY:
+            return self.resident(plan, self.manners(plan))
+        return self.headless(plan)
+
+    def _adapted(self) -> dict[str, str]:
+        found = programs.find(self.name, self.package, self._config, self.install) if self.adapter else None
+        if self.adapter is None or not isinstance(found, Program):
+            return {}
+        return {self.adapter.variable: found.path if found.is_configured else found.command[0]}
+
+    def _refuse_unused(self) -> None:
+        for name in ("asks", "modes", *(() if self.adapter else ("resident_command",))):
+            if getattr(self._config, name):
+                raise SettingsInvalid(f"engines.{self.name}.{name}: {self.name} is known, and takes none")
 
     @property
     def _given(self) -> dict[str, str | None]:
@@ -182,7 +237,8 @@ class CliEngine:
         )
 
     def _is_secret(self, name: str) -> bool:
-        return name in self.keys or (name in self._given and bool(_SECRET_NAME.search(name)))
+        is_known = name in self.keys or name in self.own_secrets
+        return is_known or (name in self._given and bool(_SECRET_NAME.search(name)))
 
     def _source(self, name: str) -> str:
         """Where its value comes from: a key may be given under another name than the operator's."""
@@ -199,11 +255,13 @@ class CliEngine:
         paths = {name: self._login_home / name for name in self.login_files}
         return {name: path for name, path in paths.items() if os.path.isfile(path)}  # noqa: PTH113
 
-    def _files(self, login: Login) -> dict[str, bytes]:
+    def _files(self, login: Login, plan: TurnPlan) -> dict[str, bytes]:
         """Also where there is nothing to say: one that an agent left there would speak instead."""
-        settings = _laid_over(self.settings(login), self._config.config)
+        is_resident = plan.profile is ProfileKind.STICKY
+        ours = _laid_over(self.settings(login), self.resident_settings(plan) if is_resident else {})
+        settings = _laid_over(ours, self._config.config)
         own = {self.settings_file: self.dump(settings)} if self.settings_file else {}
-        return {**self.empty_files, **own}
+        return {**self.empty_files, **own, **(self.resident_files(plan) if is_resident else {})}
 
     def _login_fix(self, program: Program) -> str:
         ways = [f"export {self.keys[0]}=... before the service starts"] if self.keys else []
@@ -214,11 +272,14 @@ class CliEngine:
             ways += [f"HOME={shlex.quote(str(home))} {command}" if home else command]
         return ", or: ".join(ways) or f"set engines.{self.name}.env to a variable with a key"
 
-    def _untested(self, version: str | None) -> str | None:
-        if self.package is None or version == self.package.version:
+    def _untested(self, version: str | None, kind: ProfileKind | None) -> str | None:
+        is_adapter = self.adapter is not None and kind is ProfileKind.STICKY
+        package = self.adapter.package if self.adapter and is_adapter else self.package
+        name = self.adapter.program if self.adapter and is_adapter else self.name
+        if package is None or version == package.version:
             return None
-        which = f"{self.name} {version}" if version else f"this {self.name}, which does not tell its version,"
-        return f"{which} was not tested with this Turnkeeper; {self.package.version} was"
+        which = f"{name} {version}" if version else f"this {name}, which does not tell its version,"
+        return f"{which} was not tested with this Turnkeeper; {package.version} was"
 
     def _other_version(self, program: Program) -> str:
         if program.is_configured:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,13 +12,14 @@ from typing import Any, ClassVar
 import tomli_w
 
 from turnkeeper.core.errors import Code, Warn
-from turnkeeper.core.run import Failure
+from turnkeeper.core.run import Failure, Permissions
 from turnkeeper.core.turn import Ended, Reasoning, Remark, Text, ToolCall, TurnEvent
 from turnkeeper.engines import meaning
+from turnkeeper.engines.acp import AcpDialect, Manners
 from turnkeeper.engines.base import Dialect, Login, LoginKind, TurnPlan
 from turnkeeper.engines.cli import CliEngine, option
 from turnkeeper.engines.dialect import CliDialect, session_usage
-from turnkeeper.engines.programs import Package
+from turnkeeper.engines.programs import Adapter, Package
 
 SETTINGS: Mapping[str, Any] = {
     "check_for_update_on_startup": False,
@@ -33,6 +35,15 @@ SETTINGS: Mapping[str, Any] = {
 }
 
 OWN = "turnkeeper"
+TITLE = "turnkeeper"
+"""With a title of ours no other model is asked for one."""
+MODES = {
+    Permissions.ALLOW: "agent-full-access",
+    # It looks around in a sandbox where nothing can be written, and asks for whatever needs more.
+    Permissions.ASK: "read-only",
+    Permissions.DENY: "read-only",
+}
+_WARNS = re.compile(r"\s*(?:Config w|W)arning: ")
 _RETRYING = re.compile(r"Reconnecting\.{3} [^(]{0,100}\((.*)\)", re.DOTALL)
 """How it tells that it tries again, and the cause."""
 # Kinds of items that are tools: where each keeps what went in, and what came out.
@@ -44,6 +55,40 @@ _TOOLS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "web_search": ("query", ()),
     "todo_list": ("items", ()),
 }
+
+
+class ResidentCodexDialect(AcpDialect):
+    """Most errors are told as words of the assistant, by which it seems to end well: they only lack an id."""
+
+    def __init__(self, plan: TurnPlan, manners: Manners) -> None:
+        super().__init__(plan, manners)
+        self._aside = ""
+        self._is_broken = False
+
+    def begin(self, prompt: str) -> bytes:
+        self._aside, self._is_broken = "", False
+        return super().begin(prompt)
+
+    def update(self, update: dict[str, Any]) -> Sequence[TurnEvent]:
+        match update:
+            case {"_meta": {"codex": {"threadStatus": {"type": str(status)}}}}:
+                self._is_broken = status == "systemError"
+                return []
+            case {"sessionUpdate": "agent_message_chunk", "messageId": str()}:
+                return super().update(update)
+            case {"sessionUpdate": "agent_message_chunk", "content": {"text": str(text)}}:
+                return self._say_aside(text)
+            case _:
+                return super().update(update)
+
+    def _say_aside(self, text: str) -> Sequence[TurnEvent]:
+        if _WARNS.match(text):
+            return [Remark(Warn.ENGINE_REMARK, text.strip())]
+        self._aside = f"{self._aside}{text}"[: meaning.MAX_READ]
+        return []
+
+    def stopped(self, result: Mapping[str, Any]) -> Failure | None:
+        return meaning.failure(self._aside) if self._is_broken else super().stopped(result)
 
 
 class CodexEngine(CliEngine):
@@ -61,6 +106,18 @@ class CodexEngine(CliEngine):
     own_logins = ("model_provider", "model_providers")
     settings_file = ".codex/config.toml"
     empty_files: ClassVar[Mapping[str, bytes]] = {".codex/.env": b""}
+    adapter = Adapter(
+        program="codex-acp",
+        package=Package(
+            name="@agentclientprotocol/codex-acp",
+            version="2.6.0",
+            script="dist/index.js",
+            least_node=20,
+            is_lean=True,
+        ),
+        variable="CODEX_PATH",
+    )
+    resident = ResidentCodexDialect
 
     def words(self, plan: TurnPlan) -> Sequence[str]:
         flags = ("--json", "--yolo", "--skip-git-repo-check", *option("-m", plan.model))
@@ -84,7 +141,25 @@ class CodexEngine(CliEngine):
     def dump(self, settings: Mapping[str, Any]) -> bytes:
         return tomli_w.dumps(settings).encode()
 
-    def dialect(self, plan: TurnPlan) -> Dialect:
+    def resident_variables(self, plan: TurnPlan) -> Mapping[str, str]:
+        # So a model cannot be named by a file in the workspace instead.
+        model = {"CODEX_CONFIG": json.dumps({"model": plan.model})} if plan.model else {}
+        return {"NO_BROWSER": "1", **model}
+
+    def resident_settings(self, plan: TurnPlan) -> Mapping[str, Any]:
+        # Else the key is in a file that it leaves for its shells.
+        quiet = {"features": {"shell_snapshot": False}}
+        return {**quiet, "cli_auth_credentials_store": "ephemeral"} if self._has_key else quiet
+
+    def manners(self, plan: TurnPlan) -> Manners:
+        return Manners(login="api-key" if self._has_key else None, modes=MODES, title=TITLE)
+
+    @property
+    def _has_key(self) -> bool:
+        """One for its maker, or for whoever is at the address. A resident has to be told to use it."""
+        return self.login().kind is LoginKind.KEY and any(map(self.value, self.keys))
+
+    def headless(self, plan: TurnPlan) -> Dialect:
         return CodexDialect(plan)
 
 

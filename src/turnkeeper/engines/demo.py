@@ -53,11 +53,11 @@ class DemoEngine:
     skills_dir = ".demo/skills"
 
     def __init__(self, config: EngineConfig) -> None:
-        for name in ("command", "model", "env", "config", "login_home"):
+        for name in ("command", "resident_command", "model", "env", "config", "login_home", "asks", "modes"):
             if getattr(config, name):
                 raise SettingsInvalid(f"engines.demo.{name}: the demo engine is built in and takes no {name}")
 
-    def readiness(self) -> Readiness:
+    def readiness(self, kind: ProfileKind | None = None) -> Readiness:
         return Readiness(ready=True, path=str(_here / "demo_agent"), version="1.0.0")
 
     def login(self) -> Login:

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from turnkeeper.core.errors import Code, Warn
-from turnkeeper.core.run import Failure
+from turnkeeper.core.run import Failure, Permissions
 from turnkeeper.core.turn import Echo, Ended, Remark, Text, TextDelta, ToolCall, TurnEvent
 from turnkeeper.engines import meaning
+from turnkeeper.engines.acp import Manners
 from turnkeeper.engines.base import Dialect, Heard, Login, LoginKind, TurnPlan
 from turnkeeper.engines.cli import CliEngine, option
 from turnkeeper.engines.dialect import (
@@ -39,6 +40,14 @@ SWITCHES = {
     "GEMINI_CLI_TRUST_WORKSPACE": "true",
     "NO_BROWSER": "true",
 }
+
+POLICY_FILE = ".gemini/ask.toml"
+POLICY = b"""[[rule]]
+toolName = ["run_shell_command", "write_file", "replace", "web_fetch"]
+decision = "ask_user"
+priority = 999
+"""
+"""As a resident that must not act without a permission: else settings in the workspace could give it."""
 
 _STATUS = {"success": "completed", "error": "failed"}
 
@@ -78,6 +87,19 @@ class GeminiEngine(CliEngine):
         servers = ("--allowed-mcp-server-names", self.tool_servers())
         return ("--yolo", "-o", "stream-json", *servers, *model, *session)
 
+    def resident_words(self, plan: TurnPlan) -> Sequence[str]:
+        asking = ("--approval-mode", "default", "--admin-policy", str(plan.home / POLICY_FILE))
+        access = ("--yolo",) if plan.permissions is Permissions.ALLOW else asking
+        servers = ("--allowed-mcp-server-names", self.tool_servers())
+        return ("--acp", *access, *servers, *option("-m", plan.model))
+
+    def resident_files(self, plan: TurnPlan) -> Mapping[str, bytes]:
+        return {} if plan.permissions is Permissions.ALLOW else {POLICY_FILE: POLICY}
+
+    def manners(self, plan: TurnPlan) -> Manners:
+        # It finds a session again once, and not in the minute that it was begun in.
+        return Manners(loads=False)
+
     def variables(self, given: Mapping[str, str]) -> Mapping[str, str]:
         """What is not set, even to nothing, it takes from a file `.env` that an agent may have left: with the key."""
         return {"GOOGLE_GEMINI_BASE_URL": "", **given}
@@ -85,7 +107,7 @@ class GeminiEngine(CliEngine):
     def settings(self, login: Login) -> Mapping[str, Any]:
         return {"security": {"auth": {"selectedType": _login_type(login)}}, **SETTINGS}
 
-    def dialect(self, plan: TurnPlan) -> Dialect:
+    def headless(self, plan: TurnPlan) -> Dialect:
         return GeminiDialect(plan)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from turnkeeper.core.errors import Code
 from turnkeeper.core.run import Failure
 from turnkeeper.core.turn import Ended, TextDelta, TurnEvent
+from turnkeeper.engines.acp import Manners
 from turnkeeper.engines.base import Dialect, Heard, Login, TurnPlan, read_object
 from turnkeeper.engines.cli import CliEngine, option
 from turnkeeper.engines.dialect import CliDialect, SpreadObject, session_of, usage
@@ -38,15 +39,23 @@ class IflowEngine(CliEngine):
     addresses = ("IFLOW_BASE_URL", "IFLOW_MODEL_NAME", "IFLOW_SELECTED_AUTH_TYPE")
     own_logins = ("apiKey", "baseUrl")
     settings_file = ".iflow/settings.json"
+    asks = False
 
     def words(self, plan: TurnPlan) -> Sequence[str]:
         model, session = option("-m", plan.model), option("--resume", session_of(plan))
         return ("--yolo", "--thinking", *model, *session)
 
+    def resident_words(self, plan: TurnPlan) -> Sequence[str]:
+        return ("--experimental-acp", "--yolo", "--thinking", *option("-m", plan.model))
+
+    def manners(self, plan: TurnPlan) -> Manners:
+        # Whatever session it is asked for it says that it has loaded.
+        return Manners(loads=False)
+
     def settings(self, login: Login) -> Mapping[str, Any]:
         return SETTINGS
 
-    def dialect(self, plan: TurnPlan) -> Dialect:
+    def headless(self, plan: TurnPlan) -> Dialect:
         return IflowDialect(plan)
 
 

@@ -44,7 +44,7 @@ WORDS = (
     *("--no-audit", "--no-fund", "--no-progress", "--no-update-notifier", "--loglevel=error"),
     "--ignore-scripts",
     # Against what a person may have in ~/.npmrc: the rest of that, such as the registry, is theirs to choose.
-    *("--global=false", "--include=optional", "--engine-strict=false", "--install-strategy=hoisted"),
+    *("--global=false", "--engine-strict=false", "--install-strategy=hoisted"),
     *("--save-exact", "--dry-run=false"),
 )
 NO_NPM = (
@@ -71,9 +71,11 @@ class Installed:
     was_there: bool
 
 
-def package_of(engine: Engine) -> Package:
+def packages_of(engine: Engine) -> dict[str, Package]:
+    """By the names of their folders: the engine itself, and what makes a resident agent of it."""
     if isinstance(engine, CliEngine) and engine.package is not None:
-        return engine.package
+        adapter = engine.adapter
+        return {engine.name: engine.package, **({adapter.program: adapter.package} if adapter else {})}
     if engine.is_demo:
         raise NotInstallable(f"{engine.name} is built in: there is nothing to install")
     how = engine.install if isinstance(engine, CliEngine) and engine.install else "see where it comes from"
@@ -143,7 +145,8 @@ async def _fetch(name: str, package: Package, fresh: Path, mark: str) -> None:
     if npm is None:
         raise EngineNotReady(NO_NPM)
     said = _Complaint()
-    words = (npm, *WORDS, "--prefix", str(fresh), f"{package.name}@{package.version}")
+    builds = "--omit=optional" if package.is_lean else "--include=optional"
+    words = (npm, *WORDS, builds, "--prefix", str(fresh), f"{package.name}@{package.version}")
     with tempfile.TemporaryDirectory(prefix="turnkeeper-", ignore_cleanup_errors=True) as logs:
         out, err = Path(logs, "stdout"), Path(logs, "stderr")
         try:

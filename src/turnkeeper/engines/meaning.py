@@ -39,7 +39,7 @@ BY_KIND: Mapping[Code, frozenset[str]] = {
     Code.ENGINE_QUOTA_EXHAUSTED: _known(
         "insufficient_quota quota_exceeded quota_exhausted exceeded_current_quota_error per_day"
         " billing_error billing_hard_limit_reached billing_not_active payment_required Arrearage"
-        " insufficient_credits insufficient_balance usage_limit_reached usage_not_included"
+        " insufficient_credits insufficient_balance usage_limit_reached usage_limit_exceeded usage_not_included"
         " TerminalQuotaError AllocationQuota.FreeTierOnly INSUFFICIENT_G1_CREDITS_BALANCE"
         " CreditsError MonthlyLimitError FreeUsageLimitError SubscriptionUsageLimitError"
     ),

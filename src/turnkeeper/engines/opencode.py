@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from turnkeeper.core.errors import Code
-from turnkeeper.core.run import Failure
+from turnkeeper.core.run import Failure, Permissions
 from turnkeeper.core.turn import Echo, Ended, Reasoning, TextDelta, ToolCall, TurnEvent
 from turnkeeper.engines import meaning
 from turnkeeper.engines.base import Dialect, Heard, Login, LoginKind, TurnPlan
@@ -29,6 +30,15 @@ SETTINGS = {
     # A summary that it writes for itself looks like an answer, and ends like one. A full context fails instead.
     "compaction": {"auto": False},
 }
+
+ASKING = {
+    "permission": dict.fromkeys(("bash", "edit", "webfetch", "external_directory", "doom_loop"), "ask"),
+    # Else a refusal ends the turn without a word.
+    "experimental": {"continue_loop_on_deny": True},
+}
+"""As a resident that must not act without a permission."""
+
+SERVER_PASSWORD = "OPENCODE_SERVER_PASSWORD"
 
 SWITCHES = {
     "OPENCODE_DISABLE_AUTOUPDATE": "1",
@@ -85,10 +95,23 @@ class OpencodeEngine(CliEngine):
         "XAI_API_KEY",
     )
     switches = SWITCHES
+    own_secrets = (SERVER_PASSWORD,)
 
     def words(self, plan: TurnPlan) -> Sequence[str]:
         which = ("--session", plan.session.session_id) if plan.session else ("--title", TITLE)
         return ("run", "--format", "json", "--auto", *option("-m", plan.model), *which)
+
+    def resident_words(self, plan: TurnPlan) -> Sequence[str]:
+        return ("acp",)
+
+    def resident_variables(self, plan: TurnPlan) -> Mapping[str, str]:
+        # It serves its API on this machine too: whoever asked it there could give the permissions.
+        return {SERVER_PASSWORD: secrets.token_urlsafe(24)}
+
+    def resident_settings(self, plan: TurnPlan) -> Mapping[str, Any]:
+        # Its sessions have no title before the first prompt; none is asked of a model.
+        model, title = {"model": plan.model} if plan.model else {}, {"agent": {"title": {"disable": True}}}
+        return {**model, **title, **(ASKING if plan.permissions is not Permissions.ALLOW else {})}
 
     def variables(self, given: Mapping[str, str]) -> Mapping[str, str]:
         """Google's key has two names; it looks for a provider by one and for the key by the other."""
@@ -105,7 +128,7 @@ class OpencodeEngine(CliEngine):
         )
         return SETTINGS if is_theirs else {**SETTINGS, "disabled_providers": ["opencode"]}
 
-    def dialect(self, plan: TurnPlan) -> Dialect:
+    def headless(self, plan: TurnPlan) -> Dialect:
         return OpencodeDialect(plan)
 
 

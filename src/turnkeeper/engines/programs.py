@@ -34,6 +34,18 @@ class Package:
     script: str | None = None
     """What `node` runs, inside the package, where there is no native program."""
     least_node: int = 0
+    is_lean: bool = False
+    """Installed without the builds that it could bring along: it starts a program that is there already."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adapter:
+    """A program that makes a resident agent out of an engine that is none itself."""
+
+    program: str
+    package: Package
+    variable: str
+    """By which it is told where the engine is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +68,19 @@ class Missing:
 def find(name: str, package: Package | None, config: EngineConfig, otherwise: str) -> Program | Missing:
     """`otherwise`: what to do where there is no package to install."""
     if config.command:
-        return _configured(name, package, config.command)
+        return _configured(f"engines.{name}.command", package, config.command)
+    return _look(name, package, config, otherwise)
+
+
+def find_adapter(adapter: Adapter, engine: str, config: EngineConfig) -> Program | Missing:
+    if config.resident_command:
+        setting = f"engines.{engine}.resident_command"
+        return _configured(setting, adapter.package, config.resident_command)
+    found = _look(adapter.program, adapter.package, config, "")
+    return _with_fix(found, config.install_command(engine))
+
+
+def _look(name: str, package: Package | None, config: EngineConfig, otherwise: str) -> Program | Missing:
     if package is not None and config.managed is not None:
         managed = installed(name, package, config.managed / name, config.managed)
         if managed is not None:
@@ -103,13 +127,13 @@ def node(name: str, least: int, managed: Path | None) -> str | Missing:
     return Missing(reason, f"turnkeeper engines install {name}")
 
 
-def _configured(name: str, package: Package | None, command: tuple[str, ...]) -> Program | Missing:
+def _configured(setting: str, package: Package | None, command: tuple[str, ...]) -> Program | Missing:
     """Started as it is given: what the operator put in front of an engine stays in front of it."""
     program, *rest = command
     words = (_absolute(program), *rest)
     path = shutil.which(words[0])
-    setting = f"engines.{name}.command"
-    fix = f"set {setting} (or TURNKEEPER_ENGINES__{name.upper()}__COMMAND) to a program that can be started"
+    variable = f"TURNKEEPER_{setting.replace('.', '__').upper()}"
+    fix = f"set {setting} (or {variable}) to a program that can be started"
     if path is None:
         return Missing(f"{setting} names {words[0]!r}, which {_why_not(words[0])}", fix, words[0])
     version = _version_of(package, (path, *rest)) if package else None

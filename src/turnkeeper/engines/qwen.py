@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from turnkeeper.core.run import Mode
+from turnkeeper.core.run import Mode, Permissions
 from turnkeeper.core.turn import TurnEvent
+from turnkeeper.engines.acp import AcpDialect, tokens
 from turnkeeper.engines.base import Dialect, Login, TurnPlan
 from turnkeeper.engines.cli import CliEngine, option
 from turnkeeper.engines.dialect import session_of, session_usage
@@ -28,6 +29,10 @@ SETTINGS: Mapping[str, Any] = {
     # Else a file in the workspace could name another address for the key.
     "modelProviders": {"openai": []},
 }
+QUIET: Mapping[str, Any] = {"ui": {"enableFollowupSuggestions": False}}
+"""As a resident: else a second call to the model guesses what the person will say."""
+ASKING: Mapping[str, Any] = {"permissions": {"ask": ["Bash", "Edit", "Write", "WebFetch"]}}
+"""Else settings in the workspace could allow what a person should."""
 DEFAULT_ADDRESS = "https://api.openai.com/v1"
 """Where it goes by itself. If nothing says so, an `.env` in the workspace may say otherwise."""
 
@@ -48,6 +53,16 @@ MAY_ASK = (
 """Without a terminal the CLI tells its agent that nobody will ever answer, and never to ask."""
 
 
+class ResidentQwenDialect(AcpDialect):
+    def update(self, update: dict[str, Any]) -> Sequence[TurnEvent]:
+        """Each call to the model is told with the last of its words, which may be none."""
+        meta = update.get("_meta")
+        used = meta.get("usage") if isinstance(meta, dict) else None
+        counts = self.count(tokens(used)) if isinstance(used, dict) else []
+        is_silent = update.get("content") == {"type": "text", "text": ""}
+        return [*(() if is_silent else super().update(update)), *counts]
+
+
 class QwenEngine(CliEngine):
     name = "qwen"
     skills_dir = ".qwen/skills"
@@ -57,6 +72,7 @@ class QwenEngine(CliEngine):
     own_logins = ("security", "modelProviders", "env")
     settings_file = ".qwen/settings.json"
     switches = SWITCHES
+    resident = ResidentQwenDialect
 
     def words(self, plan: TurnPlan) -> Sequence[str]:
         model, session = option("-m", plan.model), option("--resume", session_of(plan))
@@ -66,6 +82,15 @@ class QwenEngine(CliEngine):
         # A server of tools may be sent the key, by settings that an agent left in the workspace.
         servers = ("--allowed-mcp-server-names", self.tool_servers())
         return ("--yolo", "--output-format", "stream-json", *servers, *without, *asking, *model, *session)
+
+    def resident_words(self, plan: TurnPlan) -> Sequence[str]:
+        access = ("--yolo",) if plan.permissions is Permissions.ALLOW else ("--approval-mode", "default")
+        without = ("--exclude-tools", ",".join((*WAITING, *LATER)))
+        servers = ("--allowed-mcp-server-names", self.tool_servers())
+        return ("--acp", *access, *servers, *without, *option("-m", plan.model))
+
+    def resident_settings(self, plan: TurnPlan) -> Mapping[str, Any]:
+        return QUIET if plan.permissions is Permissions.ALLOW else {**QUIET, **ASKING}
 
     def places(self, home: Path) -> Mapping[str, str]:
         """Read as the machine's settings too, the file outweighs one of the same name in the workspace."""
@@ -77,7 +102,7 @@ class QwenEngine(CliEngine):
     def settings(self, login: Login) -> Mapping[str, Any]:
         return SETTINGS
 
-    def dialect(self, plan: TurnPlan) -> Dialect:
+    def headless(self, plan: TurnPlan) -> Dialect:
         return QwenDialect(plan)
 
 

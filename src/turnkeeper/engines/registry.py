@@ -1,4 +1,5 @@
-"""The engines there are, by name. Adding one of ours is one line here; others come as installed packages.
+"""The engines there are, by name. Adding one of ours is one line here; others come as installed packages, and an
+agent that speaks the Agent Client Protocol comes by its command in the settings.
 
 A package brings an engine by an entry point of the group `turnkeeper.engines`: the name is the engine's, the object
 takes an `EngineConfig` and gives an `Engine`.
@@ -6,10 +7,13 @@ takes an `EngineConfig` and gives an `Engine`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 
 from turnkeeper.core.errors import SettingsInvalid, TurnkeeperError
+from turnkeeper.engines.agent import AcpAgent
 from turnkeeper.engines.base import Engine, EngineConfig
 from turnkeeper.engines.claude import ClaudeEngine
 from turnkeeper.engines.codex import CodexEngine
@@ -20,6 +24,8 @@ from turnkeeper.engines.opencode import OpencodeEngine
 from turnkeeper.engines.qwen import QwenEngine
 
 GROUP = "turnkeeper.engines"
+NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
+"""It becomes the name of a folder, and of a variable."""
 
 Maker = Callable[[EngineConfig], Engine]
 
@@ -45,12 +51,23 @@ def engines(configs: Mapping[str, EngineConfig]) -> dict[str, Engine]:
                 f"{_source(point)} brings an engine {point.name!r}, and there is one already"
             )
         makers[point.name] = _load(point)
-    unknown = sorted(set(configs) - set(makers))
-    if unknown:
-        raise SettingsInvalid(
-            f"engines.{unknown[0]}: there is no such engine; there are: {', '.join(makers)}"
-        )
+    for name in sorted(set(configs) - set(makers)):
+        makers[name] = _agent(name, configs[name], makers)
     return {name: make(configs.get(name, EngineConfig())) for name, make in makers.items()}
+
+
+def _agent(name: str, config: EngineConfig, known: Iterable[str]) -> Maker:
+    """One of the operator's own. Without a command it is more likely a name that was misspelled."""
+    if not config.command:
+        raise SettingsInvalid(
+            f"engines.{name}: there is no such engine; there are: {', '.join(known)}. "
+            "Another agent that speaks the Agent Client Protocol needs a command"
+        )
+    if not NAME.fullmatch(name):
+        raise SettingsInvalid(
+            f"engines.{name}: a name has letters, digits and - only, and begins with a letter"
+        )
+    return partial(AcpAgent, name)
 
 
 def _load(point: EntryPoint) -> Maker:

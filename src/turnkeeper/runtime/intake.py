@@ -73,7 +73,8 @@ class Intake:
         skill = self._shelf.get(request.skill_id)
         skill.require_mode(request.mode)
         engine = self._engine(request, skill)
-        ready = _require_ready(engine)
+        profile = _profile(engine, request)
+        ready = _require_ready(engine, profile.kind)
         engine.require(skill, request.parameter)
         _require_model(engine, request.model)
         own = {key: value for key, value in request.parameter.items() if key in engine.own_parameters}
@@ -87,7 +88,7 @@ class Intake:
             mode=request.mode,
             strict=request.strict,
             session_timeout_sec=request.session_timeout_sec or self._policy.session_timeout_sec,
-            profile=_profile(engine, request),
+            profile=profile,
             model=request.model or engine.default_model,
             input=_input(skill, request.input),
             parameter={**parameter, **own},
@@ -121,8 +122,8 @@ class Intake:
         )
 
 
-def _require_ready(engine: Engine) -> Readiness:
-    ready = engine.readiness()
+def _require_ready(engine: Engine, kind: ProfileKind) -> Readiness:
+    ready = engine.readiness(kind)
     if not ready.ready:
         raise EngineNotReady(
             f"{engine.name} is not ready: {ready.reason}. To fix it: {ready.fix}", fix=ready.fix

@@ -82,7 +82,11 @@ def _object(scene: Scene) -> Json:
     return dict(json.loads(scene.argument)) if scene.argument else ANSWER
 
 
-def _run(scene: Scene, command: str, then: str | None = None) -> Reply:
+BEYOND = {"sandbox_permissions": "require_escalated", "justification": "it writes a file"}
+"""By which a model asks for more than its sandbox allows, where its shell has one."""
+
+
+def _run(scene: Scene, command: str, then: str | None = None, **more: str) -> Reply:
     """Calls the shell, whatever this CLI calls it; once it has answered, says the rest."""
     if scene.results:
         return Say(then or f"The tool said: {scene.results[-1][-400:]}")
@@ -90,7 +94,8 @@ def _run(scene: Scene, command: str, then: str | None = None) -> Reply:
         if name in scene.tools:
             schema = scene.tools[name]
             words = "cmd" if "cmd" in schema["properties"] else "command"
-            return Call(name, _smallest(schema) | {words: command})
+            known = {key: value for key, value in more.items() if key in schema["properties"]}
+            return Call(name, _smallest(schema) | known | {words: command})
     return Say("I was offered no shell.")
 
 
@@ -120,6 +125,7 @@ RULES: dict[str, Callable[[Scene], Reply]] = {
     "echo": lambda scene: _run(scene, f"echo '{RESULT}'", "I ran the tool. Shall I go on?"),
     "shell": lambda scene: _run(scene, scene.argument),
     "tell": lambda scene: _run(scene, scene.argument, _told(scene.results)),
+    "write": lambda scene: _run(scene, f"touch {scene.argument}", _told(scene.results), **BEYOND),
     "longtool": lambda scene: _run(scene, "tail -f /dev/null"),
     "slow": lambda scene: Say("slow answer", delay=float(scene.argument or 5)),
     "hang": lambda _: Say("partial answer that never ", breaks="hang"),
