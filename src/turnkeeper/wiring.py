@@ -209,7 +209,15 @@ async def install_engine(settings: Settings, name: str, report: Report) -> list[
     ]
 
 
-async def examine_engine(settings: Settings, name: str, report: Report, *, with_turn: bool) -> Diagnosis:
+async def examine_engine(
+    settings: Settings,
+    name: str,
+    report: Report,
+    *,
+    with_turn: bool,
+    as_resident: bool = False,
+    asking: bool = False,
+) -> Diagnosis:
     """In a folder like a run's, which is gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="turnkeeper-", ignore_cleanup_errors=True) as root:
         visit = Visit(
@@ -217,6 +225,8 @@ async def examine_engine(settings: Settings, name: str, report: Report, *, with_
             note=settings.data_dir / "lent" / f"{Path(root).name}.json",
             timeouts=settings.timeouts.core(),
             with_turn=with_turn,
+            as_resident=as_resident,
+            asking=asking,
             report=report,
         )
         return await examine(known_engines(settings)[name], visit)

@@ -19,6 +19,7 @@ from typer.testing import CliRunner, Result
 from tests.engines.npm import PACKAGES, FakeNpm, assert_gone, lay_out, native_path, program
 from tests.harness import PATIENCE
 from turnkeeper.cli import app
+from turnkeeper.engines.programs import node_package
 
 REASON = "there is no program 'codex' on the PATH of the service"
 
@@ -94,7 +95,7 @@ class TestList:
         ended = shell.run("list")
         header, codex, *_ = ended.stdout.splitlines()
         assert header.split() == ["engine", "ready", "version", "login", "profiles", "path"]
-        assert codex.split() == ["codex", "no", "-", "-", "resumable", "-"]
+        assert codex.split() == ["codex", "no", "-", "-", "resumable,", "sticky_process", "-"]
         fix = f"turnkeeper engines install codex --data-dir {shell.data_dir}"
         assert f"\ncodex is not ready: {REASON}\n  fix: {fix}\n" in ended.stdout
         assert (ended.exit_code, ended.stderr) == (0, "")
@@ -112,7 +113,16 @@ class TestList:
             "reason": None,
             "fix": f"turnkeeper engines install codex --data-dir {shell.data_dir}",
             "warning": "codex 0.1.0 was not tested with this Turnkeeper; 0.166.0 was",
-            "profiles": ["resumable"],
+            "profiles": ["resumable", "sticky_process"],
+            "resident": {
+                "ready": False,
+                "path": None,
+                "version": None,
+                "reason": "there is no program 'codex-acp' on the PATH of the service",
+                "fix": f"turnkeeper engines install codex --data-dir {shell.data_dir}",
+                "warning": None,
+            },
+            "permissions": ["allow", "ask", "deny"],
         }
         assert others[-1]["name"] == "demo"
         assert others[-1]["ready"] is True
@@ -126,7 +136,8 @@ class TestList:
             "yes",
             "0.166.0",
             "CODEX_API_KEY",
-            "resumable",
+            "resumable,",
+            "sticky_process",
             "~/data/engines/codex",
         ]
         assert "turnkeeper engines install claude" in seen
@@ -146,14 +157,22 @@ class TestInstall:
         assert ended.stderr.splitlines() == [
             "codex: fetching @openai/codex 0.166.0 from npm",
             "codex: checking that it starts",
+            "codex: codex-acp needs node 20 or later, and there is none on the PATH: node 22.23.3 comes first",
+            f"codex: fetching {node_package().name} 22.23.3 from npm",
+            "codex: checking that it starts",
+            "codex: fetching @agentclientprotocol/codex-acp 2.6.0 from npm",
+            "codex: checking that it starts",
             "claude: fetching @anthropic-ai/claude-code 2.1.325 from npm",
             "claude: checking that it starts",
+            "claude: fetching @agentclientprotocol/claude-agent-acp 0.99.1 from npm",
+            "claude: checking that it starts",
         ]
-        first, second, *rest = ended.stdout.splitlines()
+        first, second, third, *rest = ended.stdout.splitlines()
         place = shell.data_dir / "engines"
         assert re.fullmatch(rf"codex 0\.166\.0 is installed: 0 MB in \d+ s, in {place}/codex", first)
-        assert second.startswith("claude 2.1.325 is installed: ")
-        assert rest[1] == "claude is not ready: nobody is logged in to claude, and no key is set"
+        assert second.startswith("codex-acp 2.6.0 is installed: ")
+        assert third.startswith("claude 2.1.325 is installed: ")
+        assert rest[2] == "claude is not ready: nobody is logged in to claude, and no key is set"
         codex = shell.json("list", CODEX_API_KEY="x")["engines"][0]
         assert (codex["ready"], codex["version"]) == (True, "0.166.0")
         assert codex["path"] == str(place / "codex" / "node_modules" / native_path(PACKAGES["codex"]))
@@ -161,7 +180,8 @@ class TestInstall:
 
     def test_json(self, shell: Shell, npm: FakeNpm) -> None:
         told = shell.json("install", "codex", "iflow", code=1)
-        (done,) = told["installed"]
+        done, adapter = told["installed"]
+        assert (adapter["name"], adapter["version"]) == ("codex-acp", "2.6.0")
         assert (done["name"], done["version"], done["was_there"]) == ("codex", "0.166.0", False)
         assert done["path"] == str(shell.data_dir / "engines" / "codex")
         (failed,) = told["failed"]

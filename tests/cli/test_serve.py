@@ -144,7 +144,6 @@ class TestRefusals:
         ("name", "value", "words"),
         [
             ("ENGINES__NOBODY__LIMIT", "3", "engines.nobody: there is no such engine; there are: "),
-            ("ENGINES__NOBODY__COMMAND", "nobody", "engines.nobody: there is no such engine; there are: "),
             ("ENGINES__DEMO__COMMAND", "python3", "engines.demo.command: the demo engine is built in"),
             ("DEFAULT_ENGINE", "nobody", "there is no engine 'nobody'; there are: "),
         ],
@@ -154,7 +153,7 @@ class TestRefusals:
         line = refusal(tmp_path, "--data-dir", data_dir, **{f"TURNKEEPER_{name}": value})
         assert line.startswith(words)
         if "there are" in words:
-            assert line.endswith("demo")
+            assert ", demo" in line
 
     def test_token_is_never_shown(self, tmp_path: Path) -> None:
         line = refusal(tmp_path, TURNKEEPER_TOKEN="too short")

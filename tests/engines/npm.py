@@ -21,6 +21,7 @@ from turnkeeper.engines.qwen import QwenEngine
 
 CLIS = (CodexEngine, ClaudeEngine, GeminiEngine, OpencodeEngine, QwenEngine)
 PACKAGES: dict[str, Package] = {cli.name: cli.package for cli in CLIS}
+ADAPTERS: dict[str, Package] = {cli.adapter.program: cli.adapter.package for cli in CLIS if cli.adapter}
 NATIVE = [name for name, package in PACKAGES.items() if package.native]
 SCRIPTS = [name for name, package in PACKAGES.items() if package.script]
 
@@ -100,7 +101,7 @@ class FakeNpm:
         self._path = bin_dir / "npm"
         self._log = bin_dir / "npm.log"
         self.files: dict[str, dict[str, str]] = {}
-        for package in PACKAGES.values():
+        for package in (*PACKAGES.values(), *ADAPTERS.values()):
             path = f"{package.name}/{package.script}" if package.script else native_path(package)
             text = "// node" if package.script else f"#!/bin/sh\necho {package.version}\n"
             self.files[package.name] = {path: text}

@@ -106,10 +106,14 @@ def _obstacle(package: Package) -> str | None:
     return f"{SKIPPED}the registry of npm cannot be reached ({found[0]})" if found else None
 
 
+def cache() -> Path:
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return Path(os.environ.get(CACHE) or caches / "turnkeeper" / "live-engines")
+
+
 @pytest.fixture(scope="session")
 def installs() -> Installs:
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return Installs(Path(os.environ.get(CACHE) or caches / "turnkeeper" / "live-engines"))
+    return Installs(cache())
 
 
 @pytest.fixture

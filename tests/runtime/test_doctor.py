@@ -12,6 +12,7 @@ import pytest
 from tests.engines.npm import assert_gone, program
 from turnkeeper.core.errors import Code
 from turnkeeper.core.run import Timeouts
+from turnkeeper.engines.agent import AcpAgent
 from turnkeeper.engines.base import EngineConfig
 from turnkeeper.engines.codex import CodexEngine
 from turnkeeper.engines.demo import DemoEngine
@@ -98,6 +99,9 @@ class Room:
         return failure.code, failure.message, check.fix
 
 
+AGENT = Path(__file__).parents[1] / "fakes" / "acp_agent.py"
+
+
 @pytest.fixture
 def room(tmp_path: Path) -> Room:
     return Room(tmp_path)
@@ -115,6 +119,19 @@ def sentence(found: Diagnosis, name: str) -> str:
 def fix(found: Diagnosis, name: str) -> str | None:
     (check,) = (check for check in found.checks if check.name == name)
     return check.fix
+
+
+async def asked(room: Room, *command: str, asking: bool = True) -> Diagnosis:
+    """An agent of the operator's own, told to do what needs a permission."""
+    visit = Visit(
+        folder=room.folder,
+        note=room.note,
+        timeouts=QUICK,
+        with_turn=True,
+        asking=asking,
+        report=room.steps.append,
+    )
+    return await doctor.examine(AcpAgent("parrot", EngineConfig(command=command)), visit)
 
 
 class TestWell:
@@ -160,6 +177,24 @@ class TestWell:
         )
         found = await doctor.examine(DemoEngine(EngineConfig()), visit)
         assert outcomes(found) == dict.fromkeys(("program", "version", "login", "turn"), "ok")
+
+    async def test_resident_agent(self, room: Room) -> None:
+        found = await asked(room, sys.executable, str(AGENT), asking=False)
+        assert outcomes(found)["turn"] == "ok"
+        assert found.turn is not None
+        assert found.turn.answer == "You said: Reply with the single word ready."
+
+    async def test_an_agent_that_asks(self, room: Room) -> None:
+        found = await asked(room, sys.executable, str(AGENT))
+        assert (outcomes(found)["asks"], sentence(found, "asks")) == ("ok", "it asked for: write a file")
+        assert found.is_good
+
+    async def test_an_agent_that_acts_without_asking(self, room: Room) -> None:
+        act = f'touch turnkeeper-was-here; exec "{sys.executable}" "{AGENT}"'
+        found = await asked(room, "sh", "-c", act)
+        assert outcomes(found)["asks"] == "fail"
+        assert "without asking" in sentence(found, "asks")
+        assert not found.is_good
 
     async def test_secret_in_its_words_is_hidden(self, room: Room) -> None:
         room.plays("answer(os.environ['CODEX_API_KEY'])", "complete()")

@@ -23,6 +23,7 @@ from turnkeeper.core.run import (
     Mode,
     NextTurn,
     OnInterrupted,
+    Permissions,
     Profile,
     Question,
     Recovery,
@@ -182,6 +183,7 @@ FULL_JOB = Job(
     parameter={"coats": 2, "huge": 2**70},
     timeouts=Timeouts(first_byte_sec=1.5, idle_sec=2.5, turn_sec=3.5, result_grace_sec=4.5, step_sec=5.5),
     on_interrupted=OnInterrupted.FAIL,
+    permissions=Permissions.DENY,
     max_attempt=7,
 )
 

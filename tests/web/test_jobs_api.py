@@ -71,7 +71,7 @@ class TestShape:
             ({"session_timeout_sec": -1}, "/body/session_timeout_sec"),
             ({"session_timeout_sec": 1e300}, "/body/session_timeout_sec"),
             ({"session_timeout_sec": "soon"}, "/body/session_timeout_sec"),
-            ({"permissions": "ask"}, "/body/permissions"),
+            ({"permissions": "perhaps"}, "/body/permissions"),
             ({"timeouts": {"idle_sec": 0}}, "/body/timeouts/idle_sec"),
             ({"timeouts": 5}, "/body/timeouts"),
             ({"on_interrupted": "retry"}, "/body/on_interrupted"),

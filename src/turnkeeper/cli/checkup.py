@@ -250,4 +250,4 @@ def moment(told: str) -> str:
 
 
 def _engine(engine: Engine) -> dict[str, Any]:
-    return views.engine_view(engine, engine.readiness())
+    return views.engine_view(engine)

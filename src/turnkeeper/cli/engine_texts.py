@@ -97,8 +97,12 @@ def notes(found: Iterable[Told]) -> str:
         if not told["ready"]:
             lines += ["", f"{told['name']} is not ready: {told['reason']}"]
             lines += [f"  fix: {told['fix']}"] if told["fix"] else []
-        elif told["warning"]:
-            lines += ["", told["warning"]]
+            continue
+        lines += ["", told["warning"]] if told["warning"] else []
+        resident = told["resident"]
+        if resident and not resident["ready"]:
+            lines += ["", f"{told['name']} cannot be a resident agent: {resident['reason']}"]
+            lines += [f"  fix: {resident['fix']}"] if resident["fix"] else []
     return "\n".join(printable(line) for line in lines)
 
 

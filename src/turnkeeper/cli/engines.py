@@ -78,6 +78,13 @@ def doctor(
         bool,
         typer.Option("--turn", help="Play one short turn too: it asks the model, and may cost a little."),
     ] = False,
+    resident: Annotated[
+        bool, typer.Option("--resident", help="As an agent that stays for a whole conversation.")
+    ] = False,
+    ask: Annotated[
+        bool,
+        typer.Option("--ask", help="Play a turn in which it has to ask for a permission (with --resident)."),
+    ] = False,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
@@ -89,8 +96,9 @@ def doctor(
     known = _known(settings)
     chosen = _chosen(settings, names) if names else [name for name in known if _is_installed(known[name])]
     found: list[Diagnosis] = []
+    how = {"with_turn": turn or ask, "as_resident": resident or ask, "asking": ask}
     for name in chosen:
-        found.append(_examine(settings, name, turn))
+        found.append(_examine(settings, name, how))
         if not as_json:
             typer.echo(texts.diagnosis(found[-1]))
     only_demo = not names and all(known[name].is_demo for name in chosen)
@@ -98,7 +106,7 @@ def doctor(
         _print_json({"engines": [texts.diagnosis_json(each) for each in found]})
     else:
         example = known["codex"].readiness().fix if only_demo else None
-        typer.echo(texts.conclusion(found, with_turn=turn, example=example))
+        typer.echo(texts.conclusion(found, with_turn=turn or ask, example=example))
     if only_demo or not all(each.is_good for each in found):
         raise typer.Exit(FOUND)
 
@@ -146,11 +154,11 @@ def _tell_installed(settings: Settings, name: str, done: list[Installed]) -> Non
         typer.echo(texts.notes([_told(engine)]))
 
 
-def _examine(settings: Settings, name: str, with_turn: bool) -> Diagnosis:
+def _examine(settings: Settings, name: str, how: dict[str, bool]) -> Diagnosis:
     from turnkeeper import wiring
 
     def examine(report: Report) -> Coroutine[Any, Any, Diagnosis]:
-        return wiring.examine_engine(settings, name, report, with_turn=with_turn)
+        return wiring.examine_engine(settings, name, report, **how)
 
     try:
         return run(name, examine, plainly=False)
@@ -168,7 +176,7 @@ def _told(engine: Engine) -> dict[str, Any]:
     """In the words of the API."""
     from turnkeeper.web import views
 
-    return views.engine_view(engine, engine.readiness())
+    return views.engine_view(engine)
 
 
 def _print_json(value: dict[str, Any]) -> None:

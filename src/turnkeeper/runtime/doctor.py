@@ -14,7 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from turnkeeper.core.errors import Code, TurnkeeperError
-from turnkeeper.core.run import Mode, Timeouts
+from turnkeeper.core.run import Mode, Permissions, Timeouts
 from turnkeeper.core.waiting import ProfileKind
 from turnkeeper.engines.base import Engine, Launch, LoginKind, Readiness, TurnPlan
 from turnkeeper.engines.spawn import SpawnFailed
@@ -26,6 +26,11 @@ from turnkeeper.skills.workspace import RunFolder
 
 SKILL = "doctor"
 START_SEC = 30.0
+TRACE = "turnkeeper-was-here"
+ASK_PROMPT = (
+    f"Run the shell command `touch {TRACE}` in the current folder, by your shell tool. If it is not permitted, "
+    "do not try another way. Then reply with the single word ready."
+)
 
 FIXES = {
     Code.ENGINE_AUTH_REQUIRED: "log in again, or give it another key",
@@ -71,14 +76,18 @@ class Visit:
     """Where it is written down that the operator's login was lent."""
     timeouts: Timeouts
     with_turn: bool
+    as_resident: bool = False
+    """Tried as an agent that stays for a whole conversation."""
+    asking: bool = False
+    """And told to ask for a permission, which it does not get."""
     report: Callable[[str], None]
     """Told of each step when it begins."""
 
 
 async def examine(engine: Engine, visit: Visit) -> Diagnosis:
     visit.report("looking for the program")
-    ready = await asyncio.to_thread(engine.readiness)
-    plan = _plan(engine, visit.folder)
+    plan = _plan(engine, visit)
+    ready = await asyncio.to_thread(engine.readiness, plan.profile)
     try:
         launch = await asyncio.to_thread(engine.launch, plan)
     except TurnkeeperError as error:
@@ -92,16 +101,19 @@ async def examine(engine: Engine, visit: Visit) -> Diagnosis:
     if not visit.with_turn or any(check.outcome is Outcome.FAIL for check in checks):
         return Diagnosis(engine.name, tuple(checks))
     visit.report("playing a turn")
-    turn = await trial.play(start, engine.dialect(plan), visit.folder, visit.timeouts)
+    prompt = ASK_PROMPT if visit.asking else trial.PROMPT
+    turn = await trial.play(start, engine.dialect(plan), visit.folder, visit.timeouts, prompt)
     turn = replace(turn, model=turn.model or plan.model)
+    checks += [_asks(turn, plan)] if visit.asking else []
     checks += [_turn(engine, turn), *(Check("login", Outcome.WARN, problem) for problem in turn.problems)]
     return Diagnosis(engine.name, tuple(checks), turn)
 
 
-def _plan(engine: Engine, folder: RunFolder) -> TurnPlan:
-    kinds = engine.profiles
+def _plan(engine: Engine, visit: Visit) -> TurnPlan:
+    folder, is_headless = visit.folder, ProfileKind.RESUMABLE in engine.profiles and not visit.as_resident
     return TurnPlan(
-        profile=ProfileKind.RESUMABLE if ProfileKind.RESUMABLE in kinds else kinds[0],
+        profile=ProfileKind.RESUMABLE if is_headless else ProfileKind.STICKY,
+        permissions=Permissions.ASK if visit.asking else Permissions.ALLOW,
         mode=Mode.AUTO,
         workspace=folder.workspace,
         home=folder.home,
@@ -155,6 +167,16 @@ async def _starts(visit: Visit, launch: Launch, start: Start, ready: Readiness) 
     if ended.code != 0:
         return Check("starts", Outcome.FAIL, f"it answered to --version with {ended}{words}", ready.fix)
     return Check("starts", Outcome.OK, f"in the environment of a run, in {time.monotonic() - began:.2f} s")
+
+
+def _asks(turn: Played, plan: TurnPlan) -> Check:
+    """What it did counts, and not what it says of itself."""
+    if (plan.workspace / TRACE).exists():
+        words = "it acted without asking: `permissions` ask and deny would not hold it"
+        return Check("asks", Outcome.FAIL, words, "use it with `permissions` allow alone")
+    if not turn.asked:
+        return Check("asks", Outcome.WARN, "it neither asked nor acted: that tells nothing; try again")
+    return Check("asks", Outcome.OK, f"it asked for: {'; '.join(turn.asked)[:MAX_WORDS]}")
 
 
 def _turn(engine: Engine, turn: Played) -> Check:

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from turnkeeper.core import gate
+from turnkeeper.core import gate, permission
 from turnkeeper.core.errors import Code, EngineNotReady
 from turnkeeper.core.fcmp import Event, RawRef
+from turnkeeper.core.permission import PermissionAsked
 from turnkeeper.core.run import Failure, Handle, Mode, Timeouts
 from turnkeeper.core.turn import Transcript
 from turnkeeper.engines.base import Dialect
@@ -38,15 +39,20 @@ class Played:
     failure: Failure | None
     problems: tuple[str, ...]
     """What went wrong when the operator's login was taken back."""
+    asked: tuple[str, ...] = ()
+    """The permissions that it asked for; none is given."""
 
 
-async def play(start: Start, dialect: Dialect, folder: RunFolder, timeouts: Timeouts) -> Played:
+async def play(
+    start: Start, dialect: Dialect, folder: RunFolder, timeouts: Timeouts, prompt: str = PROMPT
+) -> Played:
     transcript, session = Transcript(1), Session(start, dialect, timeouts)
+    asked: list[str] = []
     loop = asyncio.get_running_loop()
     began = loop.time()
     try:
         await asyncio.to_thread(session.move_in)
-        failure = await _play(session, transcript, folder)
+        failure = await _play(session, transcript, folder, prompt, asked)
     except EngineNotReady as error:
         failure = Failure(error.code, error.message)
     finally:
@@ -58,20 +64,26 @@ async def play(start: Start, dialect: Dialect, folder: RunFolder, timeouts: Time
         seconds=loop.time() - began,
         failure=failure,
         problems=tuple(problem.message for problem in problems),
+        asked=tuple(asked),
     )
 
 
-async def _play(session: Session, transcript: Transcript, folder: RunFolder) -> Failure | None:
+async def _play(
+    session: Session, transcript: Transcript, folder: RunFolder, prompt: str, asked: list[str]
+) -> Failure | None:
     try:
         session.start(_mark(folder, 1), folder.raw(1, 1, "stdout"), folder.raw(1, 1, "stderr"))
     except SpawnFailed as error:
         return Failure(Code.ENGINE_NOT_READY, str(error))
     try:
         turn = Turn(session, transcript, _Unkept(), utc_now)
-        turn.begin(session.dialect.begin(PROMPT))
+        turn.begin(session.dialect.begin(prompt))
         nobody: asyncio.Future[Interrupt] = asyncio.get_running_loop().create_future()
         how = await turn.play(nobody)
-        assert isinstance(how, HowEnded)  # a plan of ours allows whatever is asked for
+        while isinstance(how, PermissionAsked):
+            asked.append(how.title)
+            turn.answer(permission.rejected(how.choices))
+            how = await turn.play(nobody)
         return _failure(transcript, how)
     finally:
         await session.leave()

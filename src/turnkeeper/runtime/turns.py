@@ -30,6 +30,8 @@ from turnkeeper.runtime.clock import Clock
 from turnkeeper.runtime.judging import HowEnded
 from turnkeeper.skills.workspace import discard
 
+LEAVE_SEC = 1.0
+"""How long a resident agent may take to go by itself. Some count to two first, and what they know is on the disk."""
 STDERR_LINES = 20
 STDERR_CHARS = 2000
 
@@ -126,7 +128,7 @@ class Session:
         """A polite end after the last turn: a resident agent exits when its input closes."""
         if self.is_alive:
             self.process.close_stdin()
-            await first(self.process.exited, timeout=self.timeouts.result_grace_sec)
+            await first(self.process.exited, timeout=min(self.timeouts.result_grace_sec, LEAVE_SEC))
         return await self.end()
 
     async def end(self) -> list[census.Found]:

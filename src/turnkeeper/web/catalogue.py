@@ -125,9 +125,8 @@ def _broken(broken: SkillBroken | None) -> dict[str, Any]:
 
 
 async def _engine(house: House, engine: Engine) -> dict[str, Any]:
-    ready = await asyncio.to_thread(engine.readiness)
     return {
-        **views.engine_view(engine, ready),
+        **await asyncio.to_thread(views.engine_view, engine),
         "models": list(engine.models),
         "limit": house.capacity.engine_limits.get(engine.name),
     }

@@ -377,6 +377,15 @@ class LoginOut(BaseModel):
     source: str | None = Field(description="The name of the variable, or the path of the file.")
 
 
+class ResidentOut(BaseModel):
+    ready: bool
+    path: str | None
+    version: str | None
+    reason: str | None
+    fix: str | None
+    warning: str | None
+
+
 class EngineOut(BaseModel):
     name: str
     ready: bool
@@ -387,6 +396,9 @@ class EngineOut(BaseModel):
     fix: str | None = Field(description="The command that makes it ready.")
     warning: str | None
     profiles: list[Literal["resumable", "sticky_process"]]
+    resident: ResidentOut | None = Field(
+        description="As `sticky_process`, where it may be another program; null: it cannot be."
+    )
     permissions: list[Literal["allow", "ask", "deny"]]
     models: list[str] = Field(description="Empty where only the engine itself knows them.")
     limit: int | None

@@ -9,7 +9,8 @@ from turnkeeper.core.change import failure_view
 from turnkeeper.core.fcmp import instant
 from turnkeeper.core.run import Attempt, Ending, Interaction, Permissions, Run, RunWarning
 from turnkeeper.core.statechart import State
-from turnkeeper.engines.base import Engine, Readiness
+from turnkeeper.core.waiting import ProfileKind
+from turnkeeper.engines.base import Engine
 from turnkeeper.runtime.dispatch import Place
 
 
@@ -68,7 +69,9 @@ def attempt_view(attempt: Attempt) -> dict[str, Any]:
     }
 
 
-def engine_view(engine: Engine, ready: Readiness) -> dict[str, Any]:
+def engine_view(engine: Engine) -> dict[str, Any]:
+    """Blocking: the engine is looked for."""
+    ready = engine.readiness()
     return {
         "name": engine.name,
         "ready": ready.ready,
@@ -79,8 +82,18 @@ def engine_view(engine: Engine, ready: Readiness) -> dict[str, Any]:
         "fix": ready.fix,
         "warning": ready.warning,
         "profiles": [kind.value for kind in engine.profiles],
+        "resident": _resident_view(engine),
         "permissions": [each.value for each in Permissions if engine.asks or each is Permissions.ALLOW],
     }
+
+
+def _resident_view(engine: Engine) -> dict[str, Any] | None:
+    """It may be another program that makes it one."""
+    if ProfileKind.STICKY not in engine.profiles:
+        return None
+    ready = engine.readiness(ProfileKind.STICKY)
+    told = ("ready", "path", "version", "reason", "fix", "warning")
+    return {name: getattr(ready, name) for name in told}
 
 
 def manifest_view(run: Run) -> dict[str, Any]:
