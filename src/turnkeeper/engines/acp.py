@@ -14,10 +14,9 @@ import msgspec
 
 from turnkeeper.core import permission
 from turnkeeper.core.errors import Code, Warn
-from turnkeeper.core.permission import Choice, Decision, PermissionAsked
+from turnkeeper.core.permission import Decision, PermissionAsked
 from turnkeeper.core.run import Failure, Handle, Permissions
 from turnkeeper.core.turn import (
-    COUNTERS,
     OPEN,
     TYPED,
     Echo,
@@ -29,15 +28,15 @@ from turnkeeper.core.turn import (
     ToolCall,
     TurnEvent,
 )
-from turnkeeper.engines import meaning
+from turnkeeper.engines import acptold, meaning
 from turnkeeper.engines.base import Heard, TurnPlan, read_object
-from turnkeeper.engines.dialect import is_count, named, usage
+from turnkeeper.engines.dialect import usage
 from turnkeeper.engines.lines import Line
 from turnkeeper.engines.process import Exit
 
 PROTOCOL_VERSION = 1
 INITIALIZE, OPEN_SESSION, FIRST_PROMPT = 1, 2, 3
-LOGIN, MODEL = "login", "model"
+LOGIN, MODEL, TITLE = "login", "model", "title"
 AUTH_REQUIRED, METHOD_NOT_FOUND = -32000, -32601
 WORDS = ("details", "message")
 NAMES = ("code", "errorKind", "errorName", "codexErrorInfo")
@@ -141,7 +140,8 @@ class AcpDialect:
         return None
 
     def finish(self, ended: Exit, stderr: str) -> Sequence[TurnEvent]:
-        return []
+        failure = meaning.of_stderr(stderr) if ended.code else None
+        return [Ended(failure)] if failure else []
 
     def cancel(self) -> bytes:
         """With the permissions that are still open: their answers are of no use any more."""
@@ -161,8 +161,10 @@ class AcpDialect:
     # The agent's answers
 
     def _response(self, call: int | str, said: dict[str, Any]) -> Heard:
+        if isinstance(call, int) and OPEN_SESSION < call < self._next_id - 1:
+            return Heard(())  # of a prompt that is over
         error = said.get("error")
-        if isinstance(error, dict):
+        if isinstance(error, dict) and call != TITLE:
             return Heard([Ended(self._failure(call, error))])
         result = said.get("result")
         result = result if isinstance(result, dict) else {}
@@ -177,7 +179,10 @@ class AcpDialect:
         return self._prompted(result)
 
     def _initialized(self, result: dict[str, Any]) -> Heard:
-        capabilities = result.get("agentCapabilities")
+        version, capabilities = result.get("protocolVersion"), result.get("agentCapabilities")
+        if version != PROTOCOL_VERSION:
+            words = f"the agent speaks version {version} of its protocol, and not {PROTOCOL_VERSION}"
+            return Heard([Ended(Failure(Code.ENGINE_FAILED, words))])
         can_load = isinstance(capabilities, dict) and capabilities.get("loadSession") is True
         self._loadable = can_load and self._manners.loads
         if self._manners.login is None:
@@ -198,7 +203,7 @@ class AcpDialect:
         self._is_opening = False
         known = self._plan.session.session_id if self._plan.session else None
         session_id = result.get("sessionId", known)
-        if not isinstance(session_id, str):
+        if not isinstance(session_id, str) or not 0 < len(session_id) <= MAX_TITLE:
             return Heard([Ended(Failure(Code.ENGINE_FAILED, "the agent opened a session without an id"))])
         self._session_id = session_id
         self._setup = self._settings(session_id)
@@ -210,7 +215,7 @@ class AcpDialect:
         chosen = {
             "mode": ("session/set_mode", {"modeId": manners.modes.get(plan.permissions)}),
             MODEL: ("session/set_model", {"modelId": plan.model if manners.sets_model else None}),
-            "title": ("session/set_title", {"title": manners.title}),
+            TITLE: ("session/set_title", {"title": manners.title}),
         }
         for call, (method, params) in chosen.items():
             if None not in params.values():
@@ -226,7 +231,7 @@ class AcpDialect:
 
     def _prompted(self, result: dict[str, Any]) -> Heard:
         """A person who said something instead of permitting is heard now, in the same turn."""
-        spent = [*_model(result), *self.count(_spent(result))]
+        spent = [*acptold.model(result), *self.count(acptold.spent(result))]
         failure = self.stopped(result)
         if self._words and failure is None:
             self._prompt, self._words = self._words, ""
@@ -237,7 +242,7 @@ class AcpDialect:
         """Some tell of each call to the model; and a turn may have more than one prompt."""
         if not found:
             return []
-        self._used = {name: self._used.get(name, 0) + count for name, count in found.items()}
+        self._used |= {name: self._used.get(name, 0) + count for name, count in found.items()}
         return usage(**self._used)
 
     def _failure(self, call: int | str, error: dict[str, Any]) -> Failure:
@@ -302,13 +307,13 @@ class AcpDialect:
         if known.get("is_over"):
             return []
         known.update({key: value for key, value in update.items() if value is not None})
-        known["printed"] = (known.get("printed", "") + _printed(update))[:MAX_PRINTED]
+        known["printed"] = (known.get("printed", "") + acptold.printed(update))[:MAX_PRINTED]
         status = str(known.get("status", "pending"))
         known["is_over"] = status not in OPEN
         if not is_new and status in OPEN:
             return []
-        name = str(known.get("title") or known.get("kind") or "tool")[:MAX_TITLE]
-        return [ToolCall(call, name, status, known.get("rawInput"), _tool_output(known))]
+        name = str(known.get("name") or known.get("title") or known.get("kind") or "tool")[:MAX_TITLE]
+        return [ToolCall(call, name, status, known.get("rawInput"), acptold.tool_output(known))]
 
     # The agent's calls
 
@@ -323,7 +328,7 @@ class AcpDialect:
         tool = tool if isinstance(tool, dict) else {}
         known = self._tools.get(str(tool.get("toolCallId")), {}) | tool
         title = str(known.get("title") or known.get("kind") or "to use a tool")[:MAX_TITLE]
-        choices = _choices(params.get("options"))
+        choices = acptold.choices(params.get("options"))
         match self._plan.permissions:
             case Permissions.ALLOW:
                 return Heard((), _outcome(call, permission.allowed(choices)))
@@ -335,29 +340,7 @@ class AcpDialect:
                 self._asked += 1
                 key = str(self._asked)
                 self._requests[key] = call
-                return Heard([PermissionAsked(key, title, choices, _about(known))])
-
-
-def _choices(options: Any) -> tuple[Choice, ...]:
-    offered = options if isinstance(options, list) else []
-    return tuple(
-        Choice(option["optionId"], str(option.get("name") or option["optionId"]), str(option.get("kind")))
-        for option in offered
-        if isinstance(option, dict) and isinstance(option.get("optionId"), str)
-    )
-
-
-def _about(known: Mapping[str, Any]) -> dict[str, Any]:
-    """What a person needs to decide: which tool, with what."""
-    names = {"toolCallId": "call_id", "kind": "kind", "rawInput": "input", "locations": "locations"}
-    about = {ours: known.get(theirs) for theirs, ours in names.items()}
-    return about | {"content": known.get("content")} if not about.get("input") else about
-
-
-def _outcome(call: int | str, decision: Decision) -> bytes:
-    chosen = {"outcome": "selected", "optionId": decision.choice}
-    outcome = {"outcome": "cancelled"} if decision.choice is None else chosen
-    return _line({"jsonrpc": "2.0", "id": call, "result": {"outcome": outcome}})
+                return Heard([PermissionAsked(key, title, choices, acptold.about(known))])
 
 
 def _as_words(prompt: str) -> str:
@@ -366,66 +349,10 @@ def _as_words(prompt: str) -> str:
     return f"The reply is:\n{prompt}" if is_command else prompt
 
 
-def _quota(result: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Where some tell, beside or instead of `usage`, which model used how much."""
-    meta = result.get("_meta")
-    quota = meta.get("quota") if isinstance(meta, dict) else None
-    return quota if isinstance(quota, dict) else {}
-
-
-def _model(result: Mapping[str, Any]) -> list[TurnEvent]:
-    used = _quota(result).get("model_usage")
-    first = used[0] if isinstance(used, list) and used else None
-    return named(first.get("model")) if isinstance(first, dict) else []
-
-
-def _spent(result: Mapping[str, Any]) -> dict[str, int]:
-    """By one prompt."""
-    counts, quota = result.get("usage"), _quota(result).get("token_count")
-    if isinstance(counts, dict):
-        return tokens(counts)
-    counts = quota if isinstance(quota, dict) else {}
-    return _counted(input_tokens=counts.get("input_tokens"), output_tokens=counts.get("output_tokens"))
-
-
-def tokens(counts: Mapping[str, Any]) -> dict[str, int]:
-    """What is cached some count as input too, and thoughts as output: by the sum it can be told."""
-    found = _counted(
-        input_tokens=counts.get("inputTokens"),
-        cached_tokens=counts.get("cachedReadTokens"),
-        output_tokens=counts.get("outputTokens"),
-        reasoning_tokens=counts.get("thoughtTokens"),
-    )
-    total, written = counts.get("totalTokens"), _counted(n=counts.get("cachedWriteTokens")).get("n", 0)
-    read, cached, said, thought = (found.get(name, 0) for name in COUNTERS)
-    if total == read + said:
-        found |= {"input_tokens": max(0, read - cached), "output_tokens": max(0, said - thought)}
-    elif total == read + written + cached + said:
-        found |= {"input_tokens": read + written, "output_tokens": max(0, said - thought)}
-    elif written:
-        found["input_tokens"] = read + written
-    return {name: found[name] for name in COUNTERS if name in found}
-
-
-def _counted(**found: object) -> dict[str, int]:
-    return {name: n for name, n in found.items() if isinstance(n, int) and is_count(n)}
-
-
-def _tool_output(known: Mapping[str, Any]) -> Any:
-    if known.get("rawOutput") is not None:
-        return known["rawOutput"]
-    content = known.get("content")
-    parts = content if isinstance(content, list) else []
-    inside = [part["content"] for part in parts if isinstance(part, dict) and "content" in part]
-    texts = [str(each.get("text", "")) for each in inside if isinstance(each, dict)]
-    return "\n".join(texts) or known.get("printed") or None
-
-
-def _printed(update: Mapping[str, Any]) -> str:
-    """By a command, where it is told piece by piece, as to a terminal."""
-    meta = update.get("_meta")
-    piece = meta.get("terminal_output_delta") if isinstance(meta, dict) else None
-    return str(piece.get("data") or "") if isinstance(piece, dict) else ""
+def _outcome(call: int | str, decision: Decision) -> bytes:
+    chosen = {"outcome": "selected", "optionId": decision.choice}
+    outcome = {"outcome": "cancelled"} if decision.choice is None else chosen
+    return _line({"jsonrpc": "2.0", "id": call, "result": {"outcome": outcome}})
 
 
 def _request(call: int | str, method: str, params: dict[str, Any]) -> bytes:

@@ -125,12 +125,13 @@ class CliEngine:
     def launch(self, plan: TurnPlan) -> Launch:
         if plan.model is not None and plan.model.startswith("-"):
             raise ModelUnknown(f"{plan.model!r} is no model: {self.name} would take it for an option")
-        if plan.session is not None and not SESSION_ID.fullmatch(plan.session.session_id):
+        is_resident = plan.profile is ProfileKind.STICKY
+        # A resident is told its session by the protocol, and not by a word of its command line.
+        if plan.session is not None and not (is_resident or SESSION_ID.fullmatch(plan.session.session_id)):
             raise InvalidRequest(f"{plan.session.session_id!r} cannot be the id of a session of {self.name}")
         program, login = self.find(plan.profile), self.login()
         if isinstance(program, Missing):
             raise EngineNotReady(f"{self.name} is not ready: {program.reason}. To fix it: {program.fix}")
-        is_resident = plan.profile is ProfileKind.STICKY
         given = self.variables(self._variables())
         ours = {**self.switches, **self.places(plan.home)}
         if is_resident:

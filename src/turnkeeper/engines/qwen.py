@@ -9,7 +9,8 @@ from typing import Any
 
 from turnkeeper.core.run import Mode, Permissions
 from turnkeeper.core.turn import TurnEvent
-from turnkeeper.engines.acp import AcpDialect, tokens
+from turnkeeper.engines.acp import AcpDialect
+from turnkeeper.engines.acptold import tokens
 from turnkeeper.engines.base import Dialect, Login, TurnPlan
 from turnkeeper.engines.cli import CliEngine, option
 from turnkeeper.engines.dialect import session_of, session_usage

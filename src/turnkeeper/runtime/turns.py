@@ -12,6 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
+from turnkeeper.core import permission
 from turnkeeper.core.errors import Code, Warn
 from turnkeeper.core.fcmp import Event, RawRef
 from turnkeeper.core.gate import ExitKind
@@ -123,6 +124,17 @@ class Session:
     def _hear(self, stream: str, line: Line) -> None:
         if self.turn is not None:
             self.turn.hear(stream, line)
+        elif stream == "stdout":
+            self._hear_aside(line)
+
+    def _hear_aside(self, line: Line) -> None:
+        """Between two turns nothing counts; but an agent that asks for something must not wait for ever."""
+        heard = self.dialect.hear(line)
+        for event in heard.events if heard else ():
+            if isinstance(event, PermissionAsked):
+                self.process.write(self.dialect.answer(event.key, permission.rejected(event.choices)))
+        if heard and heard.answer:
+            self.process.write(heard.answer)
 
     async def leave(self) -> list[census.Found]:
         """A polite end after the last turn: a resident agent exits when its input closes."""
