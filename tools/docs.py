@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from turnkeeper.core.errors import MEANING, Code, Warn
-from turnkeeper.core.run import Handle, Mode
+from turnkeeper.core.run import Handle, Mode, Permissions
 from turnkeeper.core.statechart import TABLE, Trigger, diagram
 from turnkeeper.core.turn import COUNTERS
 from turnkeeper.core.waiting import ProfileKind
@@ -41,15 +41,17 @@ FIRST_OF_START, FIRST_OF_RUNS = Code.SETTINGS_INVALID, Code.OUTPUT_INVALID
 WHEN: dict[Trigger, str] = {
     Trigger.INPUT_COMPLETED: "The uploaded files are complete.",
     Trigger.INPUT_EXPIRED: "The files did not come in time.",
-    Trigger.TURN_STARTED: "A slot is free: a worker claims the run, and only then starts the process.",
+    Trigger.TURN_STARTED: "A slot is free: a worker claims the run, and only then starts the process. Or a permission "
+    "is answered, and the turn goes on.",
     Trigger.TURN_NEEDS_INPUT: "The turn ended cleanly without marker and without valid output.",
-    Trigger.TURN_NEEDS_PERMISSION: "The engine asks for a permission. (Not used yet: permissions are granted.)",
+    Trigger.TURN_NEEDS_PERMISSION: "The agent asks for a permission in the middle of its turn.",
     Trigger.TURN_SUCCEEDED: "The verdict is success.",
     Trigger.TURN_FAILED: "The verdict is failure, or the process could not be started.",
     Trigger.REPLY_ACCEPTED: "A person replied.",
     Trigger.AUTO_DECIDE_TIMEOUT: "Nobody replied by the deadline, and the job lets the engine decide.",
     Trigger.WAIT_TIMEOUT: "Nobody replied to a resident run by the deadline, and the job insists on a person.",
-    Trigger.PROCESS_LOST: "The resident process ended while waiting, and its session cannot be loaded.",
+    Trigger.PROCESS_LOST: "The resident process ended while waiting: its session cannot be loaded, or a permission "
+    "was open.",
     Trigger.RESUME_TURN: "The service stopped during the turn; the same attempt is tried again.",
     Trigger.PRESERVE_WAITING: "The service restarted, or a resident process ended; the question stays open.",
     Trigger.RECONCILE_FAILED: "What the run would need to go on is gone, or a fault of ours ended the turn.",
@@ -77,7 +79,10 @@ SETTINGS: dict[str, str] = {
     "timeouts__result_grace_sec": "How long an engine may take to exit after its result.",
     "timeouts__step_sec": "Between INT, TERM and KILL when a process is ended.",
     "engines__<name>__command": "How it is started, `node /opt/cli.js` say; else a managed install, else PATH.",
-    "engines__<name>__limit": "How many turns of this engine may run at once.",
+    "engines__<name>__resident_command": "`codex`, `claude`: how the program is started that makes it a resident.",
+    "engines__<name>__asks": "For an agent of your own: whether it asks before it acts.",
+    "engines__<name>__modes": "For an agent of your own: the mode of its sessions, by `permissions`.",
+    "engines__<name>__limit": "How many turns of this engine may run at once; a resident that waits counts too.",
     "engines__<name>__model": "The model of jobs that name none.",
     "engines__<name>__env": "More variables for it: `NAME` as the service has it, or `NAME=value`.",
     "engines__<name>__config": "Laid over the settings file that is written into the home of each run.",
@@ -87,6 +92,7 @@ DEFAULTS = {
     "data_dir": "`~/.local/share/turnkeeper`",
     "skills_dir": "none beside `skills` in the data directory",
     "engines_dir": "`engines` in the data directory",
+    "engines__<name>__modes": "none",
     "engines__<name>__config": "none",
     "engines__<name>__login_home": "the home of the service's user",
     "token": "generated, kept in `token` in the data directory",
@@ -94,6 +100,17 @@ DEFAULTS = {
     "sticky_slots": "`slots` - 1, at least 1",
 }
 """Where the default is computed, or None stands for more than nothing."""
+
+HEADLESS = TurnPlan(
+    profile=ProfileKind.RESUMABLE,
+    mode=Mode.AUTO,
+    workspace=Path("WORKSPACE"),
+    home=Path("HOME"),
+    skill_dir=Path("SKILL"),
+    model="MODEL",
+)
+RESIDENT = replace(HEADLESS, profile=ProfileKind.STICKY)
+"""For the command lines that are shown."""
 
 
 def request_codes() -> str:
@@ -214,17 +231,42 @@ def logins() -> str:
 
 def words() -> str:
     """The command lines as the engines make them."""
-    start = TurnPlan(
-        profile=ProfileKind.RESUMABLE,
-        mode=Mode.AUTO,
-        workspace=Path("WORKSPACE"),
-        home=Path("HOME"),
-        skill_dir=Path("SKILL"),
-        model="MODEL",
+    resume = replace(HEADLESS, session=Handle("SESSION", loadable=True))
+    return _text(
+        " ".join((engine.name, *engine.words(plan))) for engine in _clis() for plan in (HEADLESS, resume)
     )
-    resume = replace(start, session=Handle("SESSION", loadable=True))
-    lines = (" ".join((engine.name, *engine.words(plan))) for engine in _clis() for plan in (start, resume))
-    return "```text\n" + "\n".join(lines) + "\n```\n"
+
+
+def residents() -> str:
+    head = ("engine", "program", "npm package", "tested version", "`permissions`", "session in a new process")
+    return _table(head, map(_resident, _clis()))
+
+
+def _resident(engine: CliEngine) -> tuple[str, ...]:
+    package = engine.adapter.package if engine.adapter else None
+    return (
+        f"`{engine.name}`",
+        f"`{_resident_program(engine)}`",
+        f"`{package.name}`" if package else "the engine itself",
+        package.version if package else "the same",
+        ", ".join(f"`{each}`" for each in Permissions if engine.asks or each is Permissions.ALLOW),
+        "is loaded" if engine.manners(RESIDENT).loads else "is lost",
+    )
+
+
+def resident_words() -> str:
+    """First as one that may do everything, then as one that asks, where that is another command."""
+    lines = (
+        " ".join((_resident_program(engine), *engine.resident_words(plan)))
+        for engine in _clis()
+        for plan in (RESIDENT, replace(RESIDENT, permissions=Permissions.ASK))
+        if engine.asks or plan is RESIDENT
+    )
+    return _text(dict.fromkeys(lines))
+
+
+def _resident_program(engine: CliEngine) -> str:
+    return engine.adapter.program if engine.adapter else engine.name
 
 
 def homes() -> str:
@@ -255,6 +297,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "engines": engines,
     "engine-logins": logins,
     "engine-words": words,
+    "engine-residents": residents,
+    "engine-resident-words": resident_words,
     "engine-homes": homes,
     "request-codes": request_codes,
     "start-codes": start_codes,
@@ -317,6 +361,10 @@ def _default(name: str, field: FieldInfo) -> str:
 
 def _meanings(codes: Iterable[Code | Warn]) -> str:
     return _table(("code", "meaning"), ((f"`{code}`", MEANING[code]) for code in codes))
+
+
+def _text(lines: Iterable[str]) -> str:
+    return "```text\n" + "\n".join(lines) + "\n```\n"
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

@@ -146,7 +146,7 @@ MEANING: dict[Code | Warn, str] = {
     Code.OUTPUT_INVALID: "The turn ended without output that passes the skill's schema.",
     Code.INTERACTIVE_MAX_ATTEMPT_EXCEEDED: "The last allowed turn brought neither the done marker nor valid output.",
     Code.INTERACTION_WAIT_TIMEOUT: "Nobody replied to a resident run before `wait_deadline_at`.",
-    Code.INTERACTION_PROCESS_LOST: "The resident process of a waiting run is gone and its session cannot be loaded.",
+    Code.INTERACTION_PROCESS_LOST: "The process of a waiting run ended, and its session or its request with it.",
     Code.RECONCILE_FAILED: "After a restart the waiting run had no open question or no usable session.",
     Code.RUN_INTERRUPTED: "The service stopped in the middle of a turn that cannot be resumed.",
     Code.UPLOAD_MISSING: "The files that the job needs were not uploaded in time.",

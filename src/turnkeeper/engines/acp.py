@@ -122,7 +122,8 @@ class AcpDialect:
             return None
         match said:
             case {"method": "session/update", "params": {"update": dict(update)}}:
-                # While a session is being loaded the agent repeats what was said before.
+                # While a session is being loaded the agent repeats what was said before. Nothing counts until
+                # it has its prompt.
                 return Heard(()) if self._is_opening else Heard(self.update(update))
             case {"method": str(method), "id": int() | str() as call}:
                 return self._called(method, call, said.get("params"))
@@ -200,7 +201,6 @@ class AcpDialect:
         return Heard((), _request(OPEN_SESSION, "session/load", params))
 
     def _opened(self, result: dict[str, Any]) -> Heard:
-        self._is_opening = False
         known = self._plan.session.session_id if self._plan.session else None
         session_id = result.get("sessionId", known)
         if not isinstance(session_id, str) or not 0 < len(session_id) <= MAX_TITLE:
@@ -225,6 +225,7 @@ class AcpDialect:
         return next(self._setup, None) or self._send_prompt()
 
     def _send_prompt(self) -> bytes:
+        self._is_opening = False  # a change of its mode makes one speak
         call, self._next_id = self._next_id, self._next_id + 1
         prompt = [{"type": "text", "text": _as_words(self._prompt)}]
         return _request(call, "session/prompt", {"sessionId": self._session_id, "prompt": prompt})

@@ -10,7 +10,7 @@ from turnkeeper.core.run import Permissions
 from turnkeeper.core.turn import TurnEvent
 from turnkeeper.engines.acp import Manners
 from turnkeeper.engines.base import Dialect, TurnPlan
-from turnkeeper.engines.cli import CliEngine, option
+from turnkeeper.engines.cli import BOTH, CliEngine, option
 from turnkeeper.engines.dialect import inclusive_usage, is_count, session_of
 from turnkeeper.engines.programs import Adapter, Package
 from turnkeeper.engines.streamjson import StreamJsonDialect
@@ -62,6 +62,8 @@ _OF_ITSELF = (
 
 class ClaudeEngine(CliEngine):
     name = "claude"
+    profiles = BOTH
+    asks = True
     skills_dir = ".claude/skills"
     package = Package(
         name="@anthropic-ai/claude-code",

@@ -34,6 +34,8 @@ from turnkeeper.engines.base import (
 from turnkeeper.engines.dialect import SESSION_ID
 from turnkeeper.engines.programs import Adapter, Missing, Package, Program
 
+BOTH: tuple[ProfileKind, ...] = (ProfileKind.RESUMABLE, ProfileKind.STICKY)
+"""Of a CLI that can be a resident agent, too."""
 _SECRET_NAME = re.compile(r"KEY|TOKEN(?!S)|SECRET|PASS|CREDENTIAL|AUTH(?!OR)", re.IGNORECASE)
 
 
@@ -70,8 +72,8 @@ class CliEngine:
     """The program that makes it one, where it cannot be one itself."""
 
     is_demo = False
-    profiles: tuple[ProfileKind, ...] = (ProfileKind.RESUMABLE, ProfileKind.STICKY)
-    asks = True
+    profiles: tuple[ProfileKind, ...] = (ProfileKind.RESUMABLE,)
+    asks = False
     own_parameters: frozenset[str] = frozenset()
     models: tuple[str, ...] = ()
 

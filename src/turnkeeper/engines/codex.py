@@ -17,7 +17,7 @@ from turnkeeper.core.turn import Ended, Reasoning, Remark, Text, ToolCall, TurnE
 from turnkeeper.engines import meaning
 from turnkeeper.engines.acp import AcpDialect, Manners
 from turnkeeper.engines.base import Dialect, Login, LoginKind, TurnPlan
-from turnkeeper.engines.cli import CliEngine, option
+from turnkeeper.engines.cli import BOTH, CliEngine, option
 from turnkeeper.engines.dialect import CliDialect, session_usage
 from turnkeeper.engines.programs import Adapter, Package
 
@@ -93,6 +93,8 @@ class ResidentCodexDialect(AcpDialect):
 
 class CodexEngine(CliEngine):
     name = "codex"
+    profiles = BOTH
+    asks = True
     skills_dir = ".codex/skills"
     package = Package(
         name="@openai/codex",

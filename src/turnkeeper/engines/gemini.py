@@ -12,7 +12,7 @@ from turnkeeper.core.turn import Echo, Ended, Remark, Text, TextDelta, ToolCall,
 from turnkeeper.engines import meaning
 from turnkeeper.engines.acp import Manners
 from turnkeeper.engines.base import Dialect, Heard, Login, LoginKind, TurnPlan
-from turnkeeper.engines.cli import CliEngine, option
+from turnkeeper.engines.cli import BOTH, CliEngine, option
 from turnkeeper.engines.dialect import (
     MAX_ID,
     CliDialect,
@@ -66,6 +66,8 @@ _SUGGESTS = re.compile(r"\bSuggested retry after \d{1,3}(?:\.\d{1,12})?s\b")
 
 class GeminiEngine(CliEngine):
     name = "gemini"
+    profiles = BOTH
+    asks = True
     skills_dir = ".gemini/skills"
     package = Package(name="@google/gemini-cli", version="0.61.0", script="bundle/gemini.js", least_node=20)
     keys = ("GEMINI_API_KEY", "GOOGLE_API_KEY")

@@ -11,7 +11,7 @@ from turnkeeper.core.run import Failure
 from turnkeeper.core.turn import Ended, TextDelta, TurnEvent
 from turnkeeper.engines.acp import Manners
 from turnkeeper.engines.base import Dialect, Heard, Login, TurnPlan, read_object
-from turnkeeper.engines.cli import CliEngine, option
+from turnkeeper.engines.cli import BOTH, CliEngine, option
 from turnkeeper.engines.dialect import CliDialect, SpreadObject, session_of, usage
 from turnkeeper.engines.lines import Line, plain
 from turnkeeper.engines.process import Exit
@@ -30,6 +30,7 @@ _OF_JSON = re.compile(
 
 class IflowEngine(CliEngine):
     name = "iflow"
+    profiles = BOTH
     skills_dir = ".iflow/skills"
     install = (
         "iFlow is no longer offered on npm: set engines.iflow.command "
@@ -39,7 +40,6 @@ class IflowEngine(CliEngine):
     addresses = ("IFLOW_BASE_URL", "IFLOW_MODEL_NAME", "IFLOW_SELECTED_AUTH_TYPE")
     own_logins = ("apiKey", "baseUrl")
     settings_file = ".iflow/settings.json"
-    asks = False
 
     def words(self, plan: TurnPlan) -> Sequence[str]:
         model, session = option("-m", plan.model), option("--resume", session_of(plan))

@@ -15,7 +15,7 @@ from turnkeeper.core.run import Failure, Permissions
 from turnkeeper.core.turn import Echo, Ended, Reasoning, TextDelta, ToolCall, TurnEvent
 from turnkeeper.engines import meaning
 from turnkeeper.engines.base import Dialect, Heard, Login, LoginKind, TurnPlan
-from turnkeeper.engines.cli import CliEngine, option
+from turnkeeper.engines.cli import BOTH, CliEngine, option
 from turnkeeper.engines.dialect import MAX_ID, CliDialect, is_count, usage
 from turnkeeper.engines.lines import Line, plain
 from turnkeeper.engines.process import Exit
@@ -62,6 +62,8 @@ MAX_LOGGED, MAX_LOGGED_LINE = 100, 8192
 
 class OpencodeEngine(CliEngine):
     name = "opencode"
+    profiles = BOTH
+    asks = True
     skills_dir = ".config/opencode/skills"
     package = Package(
         name="opencode-ai",

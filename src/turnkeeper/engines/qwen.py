@@ -12,7 +12,7 @@ from turnkeeper.core.turn import TurnEvent
 from turnkeeper.engines.acp import AcpDialect
 from turnkeeper.engines.acptold import tokens
 from turnkeeper.engines.base import Dialect, Login, TurnPlan
-from turnkeeper.engines.cli import CliEngine, option
+from turnkeeper.engines.cli import BOTH, CliEngine, option
 from turnkeeper.engines.dialect import session_of, session_usage
 from turnkeeper.engines.programs import Package
 from turnkeeper.engines.streamjson import StreamJsonDialect
@@ -66,6 +66,8 @@ class ResidentQwenDialect(AcpDialect):
 
 class QwenEngine(CliEngine):
     name = "qwen"
+    profiles = BOTH
+    asks = True
     skills_dir = ".qwen/skills"
     package = Package(name="@qwen-code/qwen-code", version="0.24.4", script="cli.js", least_node=22)
     keys = ("OPENAI_API_KEY",)

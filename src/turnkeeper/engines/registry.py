@@ -65,7 +65,7 @@ def _agent(name: str, config: EngineConfig, known: Iterable[str]) -> Maker:
         )
     if not NAME.fullmatch(name):
         raise SettingsInvalid(
-            f"engines.{name}: a name has letters, digits and - only, and begins with a letter"
+            f"engines.{name}: a name has small letters, digits and - only, and begins with a letter"
         )
     return partial(AcpAgent, name)
 

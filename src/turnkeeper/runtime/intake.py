@@ -156,8 +156,10 @@ def _require_asks(engine: Engine, request: JobRequest) -> None:
     wanted = f"permissions {request.permissions.value!r}"
     if request.permissions is Permissions.ASK and request.mode is Mode.AUTO:
         raise PermissionsUnsupported(f"{wanted}: in auto mode there is nobody to ask; use 'allow' or 'deny'")
-    if not engine.asks:
-        raise PermissionsUnsupported(f"{wanted}: {engine.name} does not ask before it acts; use 'allow'")
+    if not engine.asks or ProfileKind.STICKY not in engine.profiles:
+        raise PermissionsUnsupported(
+            f"{wanted}: {engine.name} is not known to ask before it acts; use 'allow'"
+        )
     if request.profile is ProfileKind.RESUMABLE:
         raise PermissionsUnsupported(
             f"{wanted}: a process for each turn cannot be answered in its middle; use the profile 'sticky_process'"

@@ -21,7 +21,7 @@ class ParrotEngine(CliEngine):
     def words(self, plan: TurnPlan) -> Sequence[str]:
         return ("--json", *option("--model", plan.model), *option("--again", session_of(plan)))
 
-    def dialect(self, plan: TurnPlan) -> Dialect:
+    def headless(self, plan: TurnPlan) -> Dialect:
         return ParrotDialect(plan)
 
 
