@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tomllib
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,10 @@ import pytest
 
 from tests.engines.recordings import ENGINES, a_plan, command_of
 from turnkeeper.core.errors import EngineNotReady, InvalidRequest, ModelUnknown, SettingsInvalid
-from turnkeeper.core.run import Mode
+from turnkeeper.core.run import Mode, Permissions
 from turnkeeper.core.waiting import ProfileKind
-from turnkeeper.engines.base import PASSED_ON, EngineConfig, Launch, Login, LoginKind
+from turnkeeper.engines.agent import AcpAgent
+from turnkeeper.engines.base import PASSED_ON, EngineConfig, Launch, Login, LoginKind, TurnPlan
 from turnkeeper.engines.claude import ClaudeEngine
 from turnkeeper.engines.cli import CliEngine
 from turnkeeper.engines.codex import CodexEngine
@@ -182,6 +184,13 @@ def test_a_program_that_is_gone_is_not_started(
 
 # Environment and files
 
+PRIVATE = {
+    "PATH": "/usr/bin:/bin",
+    "HOME": HOME,
+    "TMPDIR": f"{HOME}/.scratch",
+    "TERM": "dumb",
+    "NO_COLOR": "1",
+}
 SWITCHES: dict[str, dict[str, str]] = {
     "codex": {"CODEX_HOME": f"{HOME}/.codex"},
     "claude": {
@@ -282,10 +291,8 @@ def test_environment(engine: str, made: Any, monkeypatch: pytest.MonkeyPatch) ->
     alone(
         monkeypatch, TURNKEEPER_TOKEN=SECRET, AWS_SECRET_ACCESS_KEY=SECRET, XDG_CONFIG_HOME="/etc", LANG="C"
     )
-    private = {"PATH": "/usr/bin:/bin", "LANG": "C", "HOME": HOME, "TMPDIR": f"{HOME}/.scratch"}
-    private |= {"TERM": "dumb", "NO_COLOR": "1"}
     launch: Launch = made(engine).launch(a_plan())
-    assert launch.env == private | SWITCHES[engine]
+    assert launch.env == PRIVATE | {"LANG": "C"} | SWITCHES[engine]
     assert launch.secrets == {}
 
 
@@ -510,7 +517,9 @@ def test_login_files_are_lent_where_there_is_no_key(
 def test_what_a_cli_is(engine: str, skills_dir: str) -> None:
     cli = ENGINES[engine]
     assert (cli.name, cli.skills_dir, cli.is_demo) == (engine, skills_dir, False)
-    assert (cli.profiles, cli.models, cli.own_parameters) == ((ProfileKind.RESUMABLE,), (), frozenset())
+    assert (cli.models, cli.own_parameters) == ((), frozenset())
+    assert cli.profiles == (ProfileKind.RESUMABLE, ProfileKind.STICKY)
+    assert cli.asks is (engine != "iflow")
     assert cli.default_model is None
     assert CLIS[engine](EngineConfig(model="maker/model-1")).default_model == "maker/model-1"
 
@@ -623,3 +632,380 @@ def test_a_configured_command_must_be_there(bin_dir: Path, monkeypatch: pytest.M
         refused = configured(command).readiness()
         assert (refused.ready, refused.path, refused.fix) == (False, command, fix)
         assert refused.reason == f"engines.codex.command names {command!r}, which {why}"
+
+
+# As residents
+
+ASKING = "--approval-mode default"
+RESIDENTS = {
+    "codex": {Permissions.ALLOW: "", Permissions.ASK: ""},
+    "claude": {Permissions.ALLOW: "", Permissions.ASK: ""},
+    "gemini": {
+        Permissions.ALLOW: "--acp --yolo --allowed-mcp-server-names none{model}",
+        Permissions.ASK: f"--acp {ASKING} --admin-policy {HOME}/.gemini/ask.toml"
+        " --allowed-mcp-server-names none{model}",
+    },
+    "opencode": {Permissions.ALLOW: "acp", Permissions.ASK: "acp"},
+    "qwen": {
+        Permissions.ALLOW: "--acp --yolo --allowed-mcp-server-names none"
+        f" --exclude-tools {WAITING['qwen']}{{model}}",
+        Permissions.ASK: f"--acp {ASKING} --allowed-mcp-server-names none"
+        f" --exclude-tools {WAITING['qwen']}{{model}}",
+    },
+    "iflow": {
+        Permissions.ALLOW: "--experimental-acp --yolo --thinking{model}",
+        Permissions.ASK: "--experimental-acp --yolo --thinking{model}",
+    },
+}
+"""One that is denied everything is started like one that asks: it is answered otherwise."""
+ADAPTED = {"codex": "CODEX_PATH", "claude": "CLAUDE_CODE_EXECUTABLE"}
+PASSWORD = "OPENCODE_SERVER_PASSWORD"
+
+each_permission = pytest.mark.parametrize("permissions", Permissions)
+
+
+def a_resident(session: str | None = None, **more: Any) -> TurnPlan:
+    return replace(a_plan(session, **more), profile=ProfileKind.STICKY)
+
+
+def or_asks(permissions: Permissions) -> Permissions:
+    return permissions if permissions is Permissions.ALLOW else Permissions.ASK
+
+
+@pytest.fixture
+def adapter(tmp_path: Path) -> Path:
+    """What makes a resident of codex or claude."""
+    path = program(tmp_path / "programs" / "adapter")
+    path.write_text("#!/bin/sh\necho an-adapter 4.5.6\n")
+    return path
+
+
+@pytest.fixture
+def settled(made: Any, adapter: Path) -> Any:
+    """An engine that can be started as a resident."""
+
+    def make(engine: str, **config: Any) -> CliEngine:
+        own = {"resident_command": (str(adapter), "--flag")} if engine in ADAPTED else {}
+        found: CliEngine = made(engine, **{**own, **config})
+        return found
+
+    return make
+
+
+@each_permission
+@pytest.mark.parametrize("model", [None, "maker/model-1"])
+@each_cli
+def test_resident_start(
+    engine: str, model: str | None, permissions: Permissions, settled: Any, stub: Path, adapter: Path
+) -> None:
+    template = RESIDENTS[engine][or_asks(permissions)]
+    command = (str(adapter), "--flag") if engine in ADAPTED else (str(stub),)
+    for session in (None, "SES-1", "--last", "a b"):  # it is told by the protocol
+        launch: Launch = settled(engine).launch(a_resident(session, model=model, permissions=permissions))
+        assert launch.argv == (*command, *words(engine, template, Mode.AUTO, model))
+        assert launch.program == command
+        assert launch.version == ("4.5.6" if engine in ADAPTED else "1.2.3")
+
+
+@each_cli
+def test_nothing_of_a_job_becomes_an_option_of_a_resident(engine: str, settled: Any) -> None:
+    with pytest.raises(ModelUnknown):
+        settled(engine).launch(a_resident(model="--share"))
+
+
+@each_permission
+@each_cli
+def test_resident_environment(
+    engine: str, permissions: Permissions, settled: Any, stub: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone(monkeypatch, TURNKEEPER_TOKEN=SECRET, AWS_SECRET_ACCESS_KEY=SECRET)
+    private = PRIVATE | SWITCHES[engine]
+    private |= {"NO_BROWSER": "1"} if engine == "codex" else {}
+    private |= {ADAPTED[engine]: str(stub)} if engine in ADAPTED else {}
+    launch: Launch = settled(engine).launch(a_resident(permissions=permissions))
+    env = {name: value for name, value in launch.env.items() if name != PASSWORD}
+    assert env == private
+    assert (PASSWORD in launch.env) is (engine == "opencode")
+    assert launch.secrets == ({PASSWORD: PASSWORD} if engine == "opencode" else {})
+
+
+NO_SNAPSHOT = {"features": CODEX["features"] | {"shell_snapshot": False}}
+QUIET = {"ui": {"enableFollowupSuggestions": False}}
+UNTITLED = {"agent": {"title": {"disable": True}}}
+MORE: dict[str, dict[Permissions, dict[str, Any]]] = {
+    "codex": {Permissions.ALLOW: NO_SNAPSHOT, Permissions.ASK: NO_SNAPSHOT},
+    "opencode": {
+        Permissions.ALLOW: UNTITLED,
+        Permissions.ASK: UNTITLED
+        | {
+            "permission": dict.fromkeys(
+                ("bash", "edit", "webfetch", "external_directory", "doom_loop"), "ask"
+            ),
+            "experimental": {"continue_loop_on_deny": True},
+        },
+    },
+    "qwen": {
+        Permissions.ALLOW: QUIET,
+        Permissions.ASK: QUIET | {"permissions": {"ask": ["Bash", "Edit", "Write", "WebFetch"]}},
+    },
+}
+"""In the settings of a resident."""
+POLICY = {
+    "toolName": ["run_shell_command", "write_file", "replace", "web_fetch"],
+    "decision": "ask_user",
+    "priority": 999,
+}
+
+
+@each_permission
+@each_cli
+def test_resident_files(
+    engine: str, permissions: Permissions, settled: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone(monkeypatch)
+    launch: Launch = settled(engine).launch(a_resident(permissions=permissions))
+    path, settings = FILES.get(engine, (CLIS[engine].settings_file, {}))
+    more = MORE[engine][or_asks(permissions)] if engine in MORE else {}
+    assert written(launch) == {path: settings | more}
+    others = {name: data for name, data in launch.files.items() if name != path}
+    policy = others.pop(".gemini/ask.toml", None)
+    assert others == EMPTY_FILES.get(engine, {})
+    is_asked = engine == "gemini" and permissions is not Permissions.ALLOW
+    assert (tomllib.loads(policy.decode()) if policy else None) == ({"rule": [POLICY]} if is_asked else None)
+
+
+def test_model_of_a_resident(settled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it has no word for it: so that no file in the workspace names another."""
+    alone(monkeypatch)
+    plan = a_resident(model="maker/model-1")
+    assert json.loads(settled("codex").launch(plan).env["CODEX_CONFIG"]) == {"model": "maker/model-1"}
+    ((_, settings),) = written(settled("opencode").launch(plan)).items()
+    assert settings["model"] == "maker/model-1"
+    assert settled("claude").manners(plan).meta["claudeCode"]["options"]["model"] == "maker/model-1"
+    for engine in CLIS:
+        manners = settled(engine).manners(plan)
+        assert not manners.sets_model
+    assert "CODEX_CONFIG" not in settled("codex").launch(a_resident()).env
+    ((_, settings),) = written(settled("opencode").launch(a_resident())).items()
+    assert "model" not in settings
+
+
+@each_permission
+@each_cli
+def test_a_resident_gets_its_own_keys_and_only_by_the_environment(
+    engine: str, permissions: Permissions, settled: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secrets = {name: SECRET for names in KEYS.values() for name in names}
+    places = {name: PLACE for names in ADDRESSES.values() for name in names}
+    alone(monkeypatch, **secrets, **places)
+    plan = a_resident("SES-1", model="m", permissions=permissions)
+    launch: Launch = settled(engine).launch(plan)
+    assert {name for name, value in launch.env.items() if value == SECRET} == KEYS[engine]
+    assert {name for name, value in launch.env.items() if value == PLACE} == ADDRESSES[engine]
+    assert set(launch.secrets) == KEYS[engine] | ({PASSWORD} if engine == "opencode" else set())
+    assert SECRET not in " ".join(launch.argv)
+    assert all(SECRET.encode() not in data for data in launch.files.values())
+    assert SECRET not in repr(settled(engine).manners(plan))
+
+
+def test_nobody_else_may_ask_the_server_of_a_resident(settled: Any) -> None:
+    """It could be told there that something is permitted."""
+    cli: CliEngine = settled("opencode")
+    first, second = (cli.launch(a_resident()).env[PASSWORD] for _ in range(2))
+    assert first != second
+    assert min(len(first), len(second)) >= 32
+    assert PASSWORD not in cli.launch(a_plan()).env
+
+
+def test_a_key_is_not_written_down_for_later_turns(
+    settled: Any, logins: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """codex would put it into a file; the login of a person it may renew in theirs."""
+    alone(monkeypatch, OPENAI_API_KEY=SECRET)
+    store = "cli_auth_credentials_store"
+    ((_, settings),) = written(settled("codex").launch(a_resident())).items()
+    assert settings[store] == "ephemeral"
+    alone(monkeypatch)
+    paths = logged_in("codex", logins)
+    launch: Launch = settled("codex").launch(a_resident())
+    ((_, settings),) = written(launch).items()
+    assert store not in settings
+    assert launch.login_files == paths
+
+
+@pytest.mark.parametrize("engine", [name for name, cli in CLIS.items() if cli.login_files])
+def test_login_files_are_lent_to_a_resident(
+    engine: str, settled: Any, logins: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone(monkeypatch)
+    paths = logged_in(engine, logins)
+    assert settled(engine).launch(a_resident()).login_files == paths
+
+
+@each_permission
+@each_cli
+def test_the_operator_has_the_last_word_about_a_resident(
+    engine: str, permissions: Permissions, settled: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone(monkeypatch)
+    ours = {*settled(engine).launch(a_resident(model="m")).env} - {"HOME", "PATH", "TMPDIR", "TERM"}
+    own = {
+        "features": {"shell_snapshot": True},
+        "permission": {"bash": "allow"},
+        "permissions": {"ask": []},
+        "agent": {"title": {"disable": False}},
+        "ui": {"enableFollowupSuggestions": True},
+        "model": "mine",
+    }
+    cli: CliEngine = settled(engine, env=tuple(f"{name}=mine" for name in ours), config=own)
+    launch = cli.launch(a_resident(model="m", permissions=permissions))
+    assert {launch.env[name] for name in ours} == {"mine"}
+    ((_, settings),) = written(launch).items()
+    assert settings["features"]["shell_snapshot"] is True
+    assert settings["permission"]["bash"] == "allow"
+    assert settings["permissions"] == {"ask": []}
+    assert settings["agent"] == {"title": {"disable": False}}
+    assert settings["ui"] == {"enableFollowupSuggestions": True}
+    assert settings["model"] == "mine"
+
+
+def test_servers_of_tools_of_the_operator_are_left_to_a_resident(settled: Any) -> None:
+    for engine in ("gemini", "qwen"):
+        cli: CliEngine = settled(engine, config={"mcpServers": {"mine": {}, "ours": {}}})
+        argv = cli.launch(a_resident()).argv
+        assert argv[argv.index("--allowed-mcp-server-names") + 1] == "mine,ours"
+
+
+@pytest.mark.parametrize("engine", ADAPTED)
+class TestAdapter:
+    @pytest.fixture(autouse=True)
+    def login(self, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        alone(monkeypatch, PATH="/nowhere:/bin", **{CLIS[engine].keys[0]: SECRET})
+
+    def test_is_found_on_the_path(
+        self, engine: str, made: Any, stub: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        kind = CLIS[engine].adapter
+        assert kind is not None
+        found = program(tmp_path / "bin" / kind.program)
+        monkeypatch.setenv("PATH", f"{found.parent}:/bin")
+        cli: CliEngine = made(engine)
+        launch = cli.launch(a_resident())
+        assert (launch.argv, launch.env[kind.variable]) == ((str(found),), str(stub))
+        assert cli.launch(a_plan()).argv[0] == str(stub), "without it, the CLI itself"
+
+    def test_starts_the_program_that_was_found(
+        self, engine: str, adapter: Path, logins: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        found = program(tmp_path / "bin" / engine)
+        monkeypatch.setenv("PATH", f"{found.parent}:/bin")
+        cli = CLIS[engine](EngineConfig(login_home=logins, resident_command=(str(adapter),)))
+        assert cli.launch(a_resident()).env[ADAPTED[engine]] == str(found)
+
+    def test_is_missing(self, engine: str, made: Any) -> None:
+        kind = CLIS[engine].adapter
+        assert kind is not None
+        cli: CliEngine = made(engine)
+        assert cli.readiness().ready
+        assert cli.readiness(ProfileKind.RESUMABLE).ready
+        missing = cli.readiness(ProfileKind.STICKY)
+        assert (missing.ready, missing.fix) == (False, f"turnkeeper engines install {engine}")
+        assert missing.reason == f"there is no program {kind.program!r} on the PATH of the service"
+        with pytest.raises(EngineNotReady, match=kind.program):
+            cli.launch(a_resident())
+
+    def test_is_of_no_use_without_the_engine(self, engine: str, adapter: Path, logins: Path) -> None:
+        cli = CLIS[engine](EngineConfig(login_home=logins, resident_command=(str(adapter),)))
+        missing = cli.readiness(ProfileKind.STICKY)
+        assert missing.reason == f"there is no program {engine!r} on the PATH of the service"
+
+    def test_cannot_start_more_than_a_program(
+        self, engine: str, stub: Path, adapter: Path, logins: Path
+    ) -> None:
+        """It is told a path, and no words after it."""
+        command = (str(stub), "--flag")
+        config = EngineConfig(command=command, resident_command=(str(adapter),), login_home=logins)
+        cli = CLIS[engine](config)
+        assert cli.readiness().ready
+        missing = cli.readiness(ProfileKind.STICKY)
+        assert missing.reason == (
+            f"a resident {engine} needs a command of one word, and engines.{engine}.command has more"
+        )
+        assert missing.fix == f"set engines.{engine}.command to a single program"
+
+    def test_must_be_there(self, engine: str, made: Any, tmp_path: Path) -> None:
+        path = str(tmp_path / "nowhere")
+        missing = made(engine, resident_command=(path,)).readiness(ProfileKind.STICKY)
+        setting = f"engines.{engine}.resident_command"
+        assert missing.reason == f"{setting} names {path!r}, which does not exist"
+        variable = f"TURNKEEPER_ENGINES__{engine.upper()}__RESIDENT_COMMAND"
+        assert missing.fix == f"set {setting} (or {variable}) to a program that can be started"
+
+    def test_of_a_version_that_was_not_tested(self, engine: str, settled: Any) -> None:
+        kind = CLIS[engine].adapter
+        assert kind is not None
+        ready = settled(engine).readiness(ProfileKind.STICKY)
+        assert (ready.ready, ready.version) == (True, "4.5.6")
+        tested = kind.package.version
+        assert ready.warning == f"{kind.program} 4.5.6 was not tested with this Turnkeeper; {tested} was"
+
+
+@pytest.mark.parametrize("engine", [name for name in CLIS if name not in ADAPTED])
+def test_a_resident_that_needs_no_adapter_is_ready_as_it_is(
+    engine: str, made: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli: CliEngine = made(engine)
+    alone(monkeypatch, **{cli.keys[0]: SECRET})
+    assert cli.readiness(ProfileKind.STICKY) == cli.readiness()
+
+
+@each_cli
+def test_what_is_known_of_an_engine_is_not_taken_from_settings(engine: str) -> None:
+    unused: dict[str, Any] = {"asks": True, "modes": {Permissions.ASK: "x"}}
+    unused |= {} if engine in ADAPTED else {"resident_command": ("x",)}
+    for name, value in unused.items():
+        with pytest.raises(SettingsInvalid) as refused:
+            CLIS[engine](EngineConfig(**{name: value}))
+        assert refused.value.message == f"engines.{engine}.{name}: {engine} is known, and takes none"
+
+
+class TestOwnAgent:
+    """One that is only known by its name and its command."""
+
+    @pytest.fixture(autouse=True)
+    def nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        alone(monkeypatch, OPENAI_API_KEY=SECRET, MY_TOKEN=SECRET)
+
+    def test_is_started_by_its_command_alone(self, stub: Path) -> None:
+        agent = AcpAgent("mine", EngineConfig(command=(str(stub), "acp", "--quiet")))
+        for permissions in Permissions:
+            for model in (None, "m-1"):
+                launch = agent.launch(a_resident("SES-1", model=model, permissions=permissions))
+                assert launch.argv == (str(stub), "acp", "--quiet")
+                assert launch.files == {}
+                assert launch.secrets == {}
+                assert launch.env == PRIVATE
+
+    def test_is_given_what_the_operator_names(self, stub: Path) -> None:
+        agent = AcpAgent("mine", EngineConfig(command=(str(stub),), env=("MY_TOKEN", "REGION=north")))
+        launch = agent.launch(a_resident())
+        assert (launch.env["MY_TOKEN"], launch.env["REGION"]) == (SECRET, "north")
+        assert launch.secrets == {"MY_TOKEN": "MY_TOKEN"}
+        assert "OPENAI_API_KEY" not in launch.env
+
+    def test_what_it_is(self, stub: Path) -> None:
+        agent = AcpAgent("mine", EngineConfig(command=(str(stub),), model="m-1"))
+        assert (agent.name, agent.profiles, agent.default_model) == ("mine", (ProfileKind.STICKY,), "m-1")
+        assert agent.asks is False
+        ready = agent.readiness(ProfileKind.STICKY)
+        assert (ready.ready, ready.version, ready.warning) == (True, "1.2.3", None)
+        assert ready.login == Login(LoginKind.NOT_NEEDED)
+        missing = AcpAgent("mine", EngineConfig(command=("/opt/mine",))).readiness()
+        assert missing.reason == "engines.mine.command names '/opt/mine', which does not exist"
+
+    def test_what_the_operator_tells_of_it(self, stub: Path) -> None:
+        modes = {Permissions.ASK: "careful", Permissions.ALLOW: "free"}
+        agent = AcpAgent("mine", EngineConfig(command=(str(stub),), asks=True, modes=modes))
+        assert agent.asks is True
+        manners = agent.manners(a_resident())
+        assert (manners.modes, manners.sets_model, manners.login) == (modes, True, None)

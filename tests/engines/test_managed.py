@@ -15,11 +15,18 @@ from tests.engines.npm import PACKAGES, FakeNpm, assert_gone, lay_out, native_pa
 from tests.harness import wait_for_file
 from turnkeeper.core.errors import Code, EngineNotReady
 from turnkeeper.engines import census, managed, programs
+from turnkeeper.engines.agent import AcpAgent
 from turnkeeper.engines.base import EngineConfig
+from turnkeeper.engines.claude import ClaudeEngine
+from turnkeeper.engines.cli import CliEngine
+from turnkeeper.engines.codex import CodexEngine
 from turnkeeper.engines.demo import DemoEngine
+from turnkeeper.engines.gemini import GeminiEngine
 from turnkeeper.engines.iflow import IflowEngine
 from turnkeeper.engines.managed import Installed, NotInstallable
+from turnkeeper.engines.opencode import OpencodeEngine
 from turnkeeper.engines.programs import NODE, Program, node_package
+from turnkeeper.engines.qwen import QwenEngine
 
 CODEX = PACKAGES["codex"]
 
@@ -254,8 +261,43 @@ class TestNode:
         assert npm.fetched == ["@anthropic-ai/claude-code@2.1.325"]
 
 
+class TestAdapter:
+    """Installed beside its engine, which it would bring along itself otherwise."""
+
+    @pytest.mark.parametrize("engine", [CodexEngine, ClaudeEngine])
+    async def test_is_lean(self, engine: type[CliEngine], npm: FakeNpm, bin_dir: Path, folder: Path) -> None:
+        cli = engine(EngineConfig())
+        packages = managed.packages_of(cli)
+        assert engine.adapter is not None
+        name, package = engine.adapter.program, engine.adapter.package
+        assert packages == {cli.name: engine.package, name: package}
+        node = program(bin_dir / "node", f'[ "$1" = --version ] && echo v24.0.0 || echo {package.version}')
+        npm.files[package.name] = {f"{package.name}/{package.script}": "// node"}
+        npm.does("manifest()", "files()")
+        for each, what in packages.items():
+            await managed.install(each, what, folder, lambda _: None)
+        assert names(folder) == sorted(packages)
+        whole, lean = (set(call["words"]) for call in npm.calls)
+        assert {"--include=optional", "--omit=optional"} & whole == {"--include=optional"}
+        assert {"--include=optional", "--omit=optional"} & lean == {"--omit=optional"}
+        started = programs.find_adapter(engine.adapter, cli.name, EngineConfig(managed=folder))
+        assert isinstance(started, Program)
+        script = str(folder / name / "node_modules" / package.name / str(package.script))
+        assert (started.command, started.version) == ((str(node), script), package.version)
+        assert (await managed.install(name, package, folder, lambda _: None)).was_there
+
+    def test_there_is_none_for_others(self) -> None:
+        for engine in (GeminiEngine, OpencodeEngine, QwenEngine):
+            assert list(managed.packages_of(engine(EngineConfig()))) == [engine.name]
+
+
 def test_engines_without_a_package() -> None:
     with pytest.raises(NotInstallable, match="demo is built in: there is nothing to install"):
-        managed.package_of(DemoEngine(EngineConfig()))
+        managed.packages_of(DemoEngine(EngineConfig()))
     with pytest.raises(NotInstallable, match=r"iflow cannot be installed by Turnkeeper\. iFlow is no longer"):
-        managed.package_of(IflowEngine(EngineConfig()))
+        managed.packages_of(IflowEngine(EngineConfig()))
+    mine = AcpAgent("mine", EngineConfig(command=("mine",)))
+    with pytest.raises(
+        NotInstallable, match=r"mine cannot be installed by Turnkeeper\. see where it comes from"
+    ):
+        managed.packages_of(mine)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.engines.npm import (
+    CLIS,
     PACKAGES,
     assert_gone,
     each_native,
@@ -26,6 +27,7 @@ from turnkeeper.engines import machine, programs, versions
 from turnkeeper.engines.base import EngineConfig
 from turnkeeper.engines.programs import Missing, Program, node_package
 
+ADAPTERS = {cli.name: cli.adapter for cli in CLIS if cli.adapter}
 OTHERWISE = "ask its maker"
 SECRET = "a-secret-of-the-operator"
 
@@ -255,6 +257,60 @@ class TestConfigured:
         assert (refused.path, refused.fix) == (str(shim), fix)
         assert refused.reason.startswith(
             f"engines.codex.command cannot be used: '{shim}' is not a program for"
+        )
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+class TestAdapter:
+    """What makes a resident of an engine: found like an engine, and installed with it."""
+
+    def looked_for(self, name: str, **config: object) -> Program | Missing:
+        return programs.find_adapter(ADAPTERS[name], name, EngineConfig(**config))  # type: ignore[arg-type]
+
+    def test_launcher_of_npm_is_looked_through(self, name: str, tmp_path: Path, bin_dir: Path) -> None:
+        adapter, modules = ADAPTERS[name], tmp_path / "lib" / "node_modules"
+        script = lay_out(modules, adapter.package, version="0.0.9")
+        link = launcher(modules, adapter.package, bin_dir, adapter.program)
+        node = program(bin_dir / "node", f"echo v{adapter.package.least_node}.0.0")
+        assert self.looked_for(name) == Program(
+            command=(str(node), str(script)), path=str(link), version="0.0.9"
+        )
+
+    def test_managed_one_comes_before_path(self, name: str, tmp_path: Path, bin_dir: Path) -> None:
+        adapter, managed = ADAPTERS[name], tmp_path / "engines"
+        program(bin_dir / adapter.program, "echo 0.0.1")
+        node = program(bin_dir / "node", "echo v24.0.0")
+        script = str(lay_out(managed / adapter.program / "node_modules", adapter.package))
+        assert self.looked_for(name, managed=managed) == Program(
+            command=(str(node), script), path=script, version=adapter.package.version
+        )
+
+    def test_configured_one_comes_first(self, name: str, tmp_path: Path, bin_dir: Path) -> None:
+        """The command of the engine itself is another's."""
+        adapter, managed = ADAPTERS[name], tmp_path / "engines"
+        lay_out(managed / adapter.program / "node_modules", adapter.package)
+        mine = program(tmp_path / "mine", "echo mine 0.0.3")
+        config = {"command": ("/opt/engine",), "resident_command": (str(mine), "--flag"), "managed": managed}
+        assert self.looked_for(name, **config) == Program(
+            command=(str(mine), "--flag"), path=str(mine), version="0.0.3", is_configured=True
+        )
+        refused = self.looked_for(name, resident_command=("nowhere",))
+        assert isinstance(refused, Missing)
+        setting = f"engines.{name}.resident_command"
+        assert refused.reason == f"{setting} names 'nowhere', which is not on the PATH of the service"
+
+    @pytest.mark.failure("S01")
+    def test_comes_with_the_engine(self, name: str, tmp_path: Path, bin_dir: Path) -> None:
+        """Whatever is missing of it: a person installs the engine."""
+        adapter, managed = ADAPTERS[name], tmp_path / "engines"
+        fix = f"turnkeeper engines install {name}"
+        reason = f"there is no program {adapter.program!r} on the PATH of the service"
+        assert self.looked_for(name, managed=managed) == Missing(reason, fix)
+        there = lay_out(managed / adapter.program / "node_modules", adapter.package)
+        old = program(bin_dir / "node", "echo v18.1.0")
+        least = adapter.package.least_node
+        assert self.looked_for(name, managed=managed) == Missing(
+            f"{adapter.program} needs node {least} or later, and {old} is 18.1.0", fix, str(there)
         )
 
 

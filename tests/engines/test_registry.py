@@ -1,19 +1,24 @@
-"""The engines there are: ours, and those of installed packages. A wrong one stops the start with one sentence."""
+"""The engines there are: ours, those of installed packages, the operator's own. A wrong one stops the start."""
 
 from __future__ import annotations
 
 import re
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.engines.recordings import a_plan, lines_of
 from tests.harness import opened, states
 from turnkeeper.core.errors import Code, SettingsInvalid
-from turnkeeper.core.run import Failure, Handle
+from turnkeeper.core.run import Failure, Handle, Permissions
 from turnkeeper.core.turn import Ended, SessionOpened, Text, TurnEvent
+from turnkeeper.core.waiting import ProfileKind
+from turnkeeper.engines.acp import AcpDialect
+from turnkeeper.engines.agent import AcpAgent
 from turnkeeper.engines.base import Dialect, EngineConfig
 from turnkeeper.engines.registry import BUILT_IN, GROUP, engines
 from turnkeeper.settings import Settings
@@ -61,8 +66,66 @@ def test_engines_of_ours() -> None:
     assert found == [engine.name for engine in BUILT_IN]
     assert {"codex", "gemini", "iflow", "opencode", "demo"} <= set(found)
     assert refusal({"cobol": EngineConfig()}) == (
-        f"engines.cobol: there is no such engine; there are: {', '.join(found)}"
+        f"engines.cobol: there is no such engine; there are: {', '.join(found)}. "
+        "Another agent that speaks the Agent Client Protocol needs a command"
     )
+
+
+# Agents of the operator's own
+
+
+def test_an_unknown_name_with_a_command_is_an_agent_of_the_operator() -> None:
+    """After all others: it is never chosen for a job that names no engine before one of ours is."""
+    mine = EngineConfig(command=("my-agent", "acp"), model="m-1", asks=True)
+    found = engines(
+        {"my-agent": mine, "codex": EngineConfig(model="m-2"), "a-2nd": EngineConfig(command=("x",))}
+    )
+    assert list(found) == [*(engine.name for engine in BUILT_IN), "a-2nd", "my-agent"]
+    agent = found["my-agent"]
+    assert isinstance(agent, AcpAgent)
+    assert (agent.name, agent.asks, agent.default_model) == ("my-agent", True, "m-1")
+    assert agent.profiles == (ProfileKind.STICKY,)
+    dialect = agent.dialect(replace(a_plan(), profile=ProfileKind.STICKY))
+    assert isinstance(dialect, AcpDialect)
+    assert found["codex"].default_model == "m-2"
+
+
+@pytest.mark.parametrize("name", ["My-Agent", "2nd", "-agent", "my_agent", "my agent", "../x", "", "a" * 41])
+def test_a_name_becomes_a_folder_and_a_variable(name: str) -> None:
+    assert refusal({name: EngineConfig(command=("x",))}) == (
+        f"engines.{name}: a name has small letters, digits and - only, and begins with a letter"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("resident_command", ("x",)),
+        ("config", {"mine": 1}),
+        ("login_home", Path("/home/me")),
+    ],
+)
+def test_what_an_agent_of_the_operator_cannot_be_told(name: str, value: Any) -> None:
+    config = EngineConfig(command=("x",), **{name: value})
+    assert refusal({"mine": config}) == (
+        f"engines.mine.{name}: nothing is known of this agent but its command; "
+        "it takes command, model, env, asks, modes"
+    )
+
+
+def test_settings_of_an_agent_of_the_operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As they are written: a command is split as a shell would, and permissions have their names."""
+    monkeypatch.setenv("TURNKEEPER_ENGINES__MINE__COMMAND", "my-agent 'acp' --quiet")
+    monkeypatch.setenv("TURNKEEPER_ENGINES__MINE__MODES", '{"ask": "careful", "allow": "free"}')
+    told = Settings(data_dir=tmp_path).engines["mine"]
+    assert told.command == ("my-agent", "acp", "--quiet")
+    assert told.modes == {Permissions.ASK: "careful", Permissions.ALLOW: "free"}
+    monkeypatch.setenv("TURNKEEPER_ENGINES__MINE__MODES", '{"sometimes": "careful"}')
+    with pytest.raises(ValueError, match="sometimes"):
+        Settings(data_dir=tmp_path)
+
+
+# Packages
 
 
 @pytest.mark.usefixtures("parrot")

@@ -17,7 +17,6 @@ from turnkeeper.core.errors import Code, Warn
 from turnkeeper.core.permission import Decision, PermissionAsked
 from turnkeeper.core.run import Failure, Handle, Permissions
 from turnkeeper.core.turn import (
-    OPEN,
     TYPED,
     Echo,
     Ended,
@@ -29,6 +28,7 @@ from turnkeeper.core.turn import (
     TurnEvent,
 )
 from turnkeeper.engines import acptold, meaning
+from turnkeeper.engines.acptold import Tool
 from turnkeeper.engines.base import Heard, TurnPlan, read_object
 from turnkeeper.engines.dialect import usage
 from turnkeeper.engines.lines import Line
@@ -41,8 +41,7 @@ AUTH_REQUIRED, METHOD_NOT_FOUND = -32000, -32601
 WORDS = ("details", "message")
 NAMES = ("code", "errorKind", "errorName", "codexErrorInfo")
 """Where agents say in an error's data what happened, and what they call it."""
-MAX_TITLE = 1000
-MAX_PRINTED = 64 * 1024
+MAX_ID = 1000
 MAX_TOOLS = 1000
 """Calls of a turn that are remembered until they are over."""
 
@@ -81,9 +80,10 @@ class AcpDialect:
         self._is_opening = False
         self._prompt = ""
         self._next_id = FIRST_PROMPT
-        self._setup: Iterator[bytes] = iter(())
-        """What is still to be said before the first prompt."""
-        self._tools: dict[str, dict[str, Any]] = {}
+        self._setup: Iterator[tuple[str, bytes]] = iter(())
+        """What is still to be said before the first prompt, by the ids of the calls."""
+        self._awaited = ""
+        self._tools: dict[str, Tool] = {}
         self._requests: dict[str, int | str] = {}
         """Permissions that are still to be answered: the ids of the agent's calls."""
         self._asked = 0
@@ -149,7 +149,9 @@ class AcpDialect:
         if self._session_id is None:
             return b""
         stop = {"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": self._session_id}}
-        return _line(stop) + b"".join(self.answer(key, Decision(None)) for key in list(self._requests))
+        called_off = [_outcome(call, Decision(None)) for call in self._requests.values()]
+        self._requests, self._words = {}, ""
+        return _line(stop) + b"".join(called_off)
 
     def answer(self, key: str, decision: Decision) -> bytes:
         call = self._requests.pop(key, None)
@@ -162,8 +164,8 @@ class AcpDialect:
     # The agent's answers
 
     def _response(self, call: int | str, said: dict[str, Any]) -> Heard:
-        if isinstance(call, int) and OPEN_SESSION < call < self._next_id - 1:
-            return Heard(())  # of a prompt that is over
+        if self._is_stray(call):
+            return Heard(())
         error = said.get("error")
         if isinstance(error, dict) and call != TITLE:
             return Heard([Ended(self._failure(call, error))])
@@ -178,6 +180,12 @@ class AcpDialect:
         if isinstance(call, str):
             return Heard((), self._go_on())
         return self._prompted(result)
+
+    def _is_stray(self, call: int | str) -> bool:
+        """An answer to what is over, or was never asked. Of a turn that is read again alone, any prompt may be."""
+        if isinstance(call, str):
+            return call not in (LOGIN, self._awaited)
+        return call > OPEN_SESSION and self._session_id is not None and call != self._next_id - 1
 
     def _initialized(self, result: dict[str, Any]) -> Heard:
         version, capabilities = result.get("protocolVersion"), result.get("agentCapabilities")
@@ -202,14 +210,17 @@ class AcpDialect:
 
     def _opened(self, result: dict[str, Any]) -> Heard:
         known = self._plan.session.session_id if self._plan.session else None
-        session_id = result.get("sessionId", known)
-        if not isinstance(session_id, str) or not 0 < len(session_id) <= MAX_TITLE:
+        session_id = result.get("sessionId") or known
+        if known is not None and session_id != known:
+            gone = f"the agent was asked to load session {known} and opened another"
+            return Heard([Ended(Failure(Code.SESSION_LOST, gone))])
+        if not isinstance(session_id, str) or not 0 < len(session_id) <= MAX_ID:
             return Heard([Ended(Failure(Code.ENGINE_FAILED, "the agent opened a session without an id"))])
         self._session_id = session_id
         self._setup = self._settings(session_id)
         return Heard([SessionOpened(Handle(session_id, self._loadable))], self._go_on())
 
-    def _settings(self, session_id: str) -> Iterator[bytes]:
+    def _settings(self, session_id: str) -> Iterator[tuple[str, bytes]]:
         """Also of a session that was loaded: few remember them, and one that does may remember too much."""
         manners, plan = self._manners, self._plan
         chosen = {
@@ -219,10 +230,11 @@ class AcpDialect:
         }
         for call, (method, params) in chosen.items():
             if None not in params.values():
-                yield _request(call, method, {"sessionId": session_id, **params})
+                yield call, _request(call, method, {"sessionId": session_id, **params})
 
     def _go_on(self) -> bytes:
-        return next(self._setup, None) or self._send_prompt()
+        self._awaited, words = next(self._setup, ("", b""))
+        return words or self._send_prompt()
 
     def _send_prompt(self) -> bytes:
         self._is_opening = False  # a change of its mode makes one speak
@@ -259,7 +271,7 @@ class AcpDialect:
     def failure(self, error: Mapping[str, Any]) -> Failure:
         """Its words may be in the message or in the data, and its code that of the protocol or of HTTP."""
         code, data = error.get("code"), error.get("data")
-        data = data if isinstance(data, dict) else {}
+        data = data if isinstance(data, dict) else {WORDS[0]: data}
         told = {name: data[name] for name in (*WORDS, *NAMES) if isinstance(data.get(name), str)}
         words = str(error.get("message") or "").removeprefix("Internal error").removeprefix(": ")
         message = words or next((told[name] for name in WORDS if name in told), "")
@@ -273,7 +285,7 @@ class AcpDialect:
             # A server's own trouble is told as such in better words, if it is that.
             status=code if isinstance(code, int) and 400 <= code < 500 else None,
             kind=" ".join(told[name] for name in NAMES if name in told),
-            body=_encode(data).decode() if data else "",
+            body=_encode(error.get("data")).decode() if error.get("data") else "",
         )
 
     def stopped(self, result: Mapping[str, Any]) -> Failure | None:
@@ -301,20 +313,19 @@ class AcpDialect:
 
     def _tool(self, call: str, update: dict[str, Any]) -> Sequence[TurnEvent]:
         """Updates carry only what changed; a call is told when it begins and when it is over."""
-        is_new = call not in self._tools
-        if is_new and len(self._tools) >= MAX_TOOLS:
+        tool = self._known(call)
+        if tool is None or tool.is_over:
             return []
-        known = self._tools.setdefault(call, {})
-        if known.get("is_over"):
+        tool.learn(update)
+        if tool.is_told and not tool.is_over:
             return []
-        known.update({key: value for key, value in update.items() if value is not None})
-        known["printed"] = (known.get("printed", "") + acptold.printed(update))[:MAX_PRINTED]
-        status = str(known.get("status", "pending"))
-        known["is_over"] = status not in OPEN
-        if not is_new and status in OPEN:
-            return []
-        name = str(known.get("name") or known.get("title") or known.get("kind") or "tool")[:MAX_TITLE]
-        return [ToolCall(call, name, status, known.get("rawInput"), acptold.tool_output(known))]
+        tool.is_told = True
+        return [ToolCall(call, tool.name, tool.status, tool.input, tool.output)]
+
+    def _known(self, call: str) -> Tool | None:
+        if call not in self._tools and len(self._tools) >= MAX_TOOLS:
+            return None
+        return self._tools.setdefault(call, Tool())
 
     # The agent's calls
 
@@ -325,10 +336,11 @@ class AcpDialect:
         return Heard((), _line({"jsonrpc": "2.0", "id": call, "error": error}))
 
     def _request_permission(self, call: int | str, params: dict[str, Any]) -> Heard:
-        tool = params.get("toolCall")
-        tool = tool if isinstance(tool, dict) else {}
-        known = self._tools.get(str(tool.get("toolCallId")), {}) | tool
-        title = str(known.get("title") or known.get("kind") or "to use a tool")[:MAX_TITLE]
+        told = params.get("toolCall")
+        told = told if isinstance(told, dict) else {}
+        tool = self._known(str(told.get("toolCallId"))) or Tool()
+        tool.learn({name: value for name, value in told.items() if name != "status"})
+        title = tool.title or "to use a tool"
         choices = acptold.choices(params.get("options"))
         match self._plan.permissions:
             case Permissions.ALLOW:
@@ -341,7 +353,7 @@ class AcpDialect:
                 self._asked += 1
                 key = str(self._asked)
                 self._requests[key] = call
-                return Heard([PermissionAsked(key, title, choices, acptold.about(known))])
+                return Heard([PermissionAsked(key, title, choices, tool.about)])
 
 
 def _as_words(prompt: str) -> str:

@@ -6,8 +6,80 @@ from collections.abc import Mapping
 from typing import Any
 
 from turnkeeper.core.permission import Choice
-from turnkeeper.core.turn import COUNTERS, TurnEvent
+from turnkeeper.core.turn import COUNTERS, OPEN, TurnEvent
 from turnkeeper.engines.dialect import is_count, named
+
+MAX_TITLE = 1000
+MAX_PRINTED = 64 * 1024
+
+
+class Tool:
+    """A call of a tool, put together from what is told of it bit by bit."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Any] = {}
+        self._printed = ""
+        self._name = ""
+        self.is_told = False
+
+    def learn(self, told: Mapping[str, Any]) -> None:
+        self._known |= {name: value for name, value in told.items() if value not in (None, {}, [])}
+        self._printed = (self._printed + _printed(told))[:MAX_PRINTED]
+        # It keeps the name that it was first told by, though some call it otherwise later.
+        self._name = self._name or self._text("name", "title", "kind")
+
+    @property
+    def name(self) -> str:
+        return self._name or "tool"
+
+    @property
+    def title(self) -> str:
+        """What it does, for a person."""
+        return self._text("title", "name", "kind")
+
+    @property
+    def status(self) -> str:
+        return str(self._known.get("status", OPEN[0]))
+
+    @property
+    def is_over(self) -> bool:
+        return self.status not in OPEN
+
+    @property
+    def input(self) -> Any:
+        return self._known.get("rawInput")
+
+    @property
+    def output(self) -> Any:
+        """When it is over: before that, some show where it works."""
+        if not self.is_over:
+            return None
+        raw = self._known.get("rawOutput")
+        return raw if raw is not None else "\n".join(self._texts()) or self._printed or None
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What a person needs to decide: which tool, with what."""
+        names = {"toolCallId": "call_id", "kind": "kind", "rawInput": "input", "locations": "locations"}
+        found = {ours: self._known.get(theirs) for theirs, ours in names.items()}
+        return found if self.input else found | {"content": self._known.get("content")}
+
+    def _text(self, *names: str) -> str:
+        told = (self._known.get(name) for name in names)
+        return next((each[:MAX_TITLE] for each in told if isinstance(each, str) and each), "")
+
+    def _texts(self) -> list[str]:
+        content = self._known.get("content")
+        parts = content if isinstance(content, list) else []
+        inside = [part["content"] for part in parts if isinstance(part, dict) and "content" in part]
+        return [str(each.get("text", "")) for each in inside if isinstance(each, dict)]
+
+
+def _printed(told: Mapping[str, Any]) -> str:
+    """By a command, where it is told piece by piece, as to a terminal."""
+    meta = told.get("_meta")
+    piece = meta.get("terminal_output_delta") if isinstance(meta, dict) else None
+    return str(piece.get("data") or "") if isinstance(piece, dict) else ""
 
 
 def choices(options: Any) -> tuple[Choice, ...]:
@@ -17,13 +89,6 @@ def choices(options: Any) -> tuple[Choice, ...]:
         for option in offered
         if isinstance(option, dict) and isinstance(option.get("optionId"), str)
     )
-
-
-def about(known: Mapping[str, Any]) -> dict[str, Any]:
-    """What a person needs to decide: which tool, with what."""
-    names = {"toolCallId": "call_id", "kind": "kind", "rawInput": "input", "locations": "locations"}
-    about = {ours: known.get(theirs) for theirs, ours in names.items()}
-    return about | {"content": known.get("content")} if not about.get("input") else about
 
 
 def _quota(result: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -69,20 +134,3 @@ def tokens(counts: Mapping[str, Any]) -> dict[str, int]:
 
 def _counted(**found: object) -> dict[str, int]:
     return {name: n for name, n in found.items() if isinstance(n, int) and is_count(n)}
-
-
-def tool_output(known: Mapping[str, Any]) -> Any:
-    if known.get("rawOutput") is not None:
-        return known["rawOutput"]
-    content = known.get("content")
-    parts = content if isinstance(content, list) else []
-    inside = [part["content"] for part in parts if isinstance(part, dict) and "content" in part]
-    texts = [str(each.get("text", "")) for each in inside if isinstance(each, dict)]
-    return "\n".join(texts) or known.get("printed") or None
-
-
-def printed(update: Mapping[str, Any]) -> str:
-    """By a command, where it is told piece by piece, as to a terminal."""
-    meta = update.get("_meta")
-    piece = meta.get("terminal_output_delta") if isinstance(meta, dict) else None
-    return str(piece.get("data") or "") if isinstance(piece, dict) else ""

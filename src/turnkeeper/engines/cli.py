@@ -88,12 +88,12 @@ class CliEngine:
 
     def find(self, kind: ProfileKind | None = None) -> Program | Missing:
         """What is started: the CLI itself, or for a resident its adapter. Without the CLI that is of no use."""
-        program = programs.find(self.name, self.package, self._config, self.install)
-        if self.adapter is None or kind is not ProfileKind.STICKY or isinstance(program, Missing):
-            return program
-        if len(program.command) > 1:
+        cli = self._find_cli()
+        if isinstance(cli, Missing) or not self._is_adapted(kind) or self.adapter is None:
+            return cli
+        if len(cli.command) > 1:
             reason = f"a resident {self.name} needs a command of one word, and engines.{self.name}.command has more"
-            return Missing(reason, f"set engines.{self.name}.command to a single program", program.path)
+            return Missing(reason, f"set engines.{self.name}.command to a single program", cli.path)
         return programs.find_adapter(self.adapter, self.name, self._config)
 
     def readiness(self, kind: ProfileKind | None = None) -> Readiness:
@@ -105,9 +105,9 @@ class CliEngine:
         found = Readiness(ready=True, path=program.path, version=program.version, login=login)
         if login.kind is LoginKind.NONE:
             reason = f"nobody is logged in to {self.name}, and no key is set"
-            return replace(found, ready=False, reason=reason, fix=self._login_fix(program))
+            return replace(found, ready=False, reason=reason, fix=self._login_fix())
         warning = self._untested(program.version, kind)
-        return replace(found, warning=warning, fix=self._other_version(program) if warning else None)
+        return replace(found, warning=warning, fix=self._other_version(program, kind) if warning else None)
 
     def login(self) -> Login:
         keys = [name for name in (*self.keys, *self._given) if self._is_key(name) and self.value(name)]
@@ -203,15 +203,21 @@ class CliEngine:
             return self.resident(plan, self.manners(plan))
         return self.headless(plan)
 
+    def _find_cli(self) -> Program | Missing:
+        return programs.find(self.name, self.package, self._config, self.install)
+
+    def _is_adapted(self, kind: ProfileKind | None) -> bool:
+        return self.adapter is not None and kind is ProfileKind.STICKY
+
     def _adapted(self) -> dict[str, str]:
-        found = programs.find(self.name, self.package, self._config, self.install) if self.adapter else None
-        if self.adapter is None or not isinstance(found, Program):
+        cli = self._find_cli() if self.adapter else None
+        if self.adapter is None or not isinstance(cli, Program):
             return {}
-        return {self.adapter.variable: found.path if found.is_configured else found.command[0]}
+        return {self.adapter.variable: cli.path if cli.is_configured else cli.command[0]}
 
     def _refuse_unused(self) -> None:
         for name in ("asks", "modes", *(() if self.adapter else ("resident_command",))):
-            if getattr(self._config, name):
+            if getattr(self._config, name) not in (None, (), {}):
                 raise SettingsInvalid(f"engines.{self.name}.{name}: {self.name} is known, and takes none")
 
     @property
@@ -266,27 +272,29 @@ class CliEngine:
         own = {self.settings_file: self.dump(settings)} if self.settings_file else {}
         return {**self.empty_files, **own, **(self.resident_files(plan) if is_resident else {})}
 
-    def _login_fix(self, program: Program) -> str:
+    def _login_fix(self) -> str:
         ways = [f"export {self.keys[0]}=... before the service starts"] if self.keys else []
-        if self.login_command:
+        cli = self._find_cli()
+        if self.login_command and isinstance(cli, Program):
             name, *words = self.login_command.split()
-            command = shlex.join([*([name] if shutil.which(name) else program.command), *words])
+            command = shlex.join([*([name] if shutil.which(name) else cli.command), *words])
             home = self._config.login_home
             ways += [f"HOME={shlex.quote(str(home))} {command}" if home else command]
         return ", or: ".join(ways) or f"set engines.{self.name}.env to a variable with a key"
 
     def _untested(self, version: str | None, kind: ProfileKind | None) -> str | None:
-        is_adapter = self.adapter is not None and kind is ProfileKind.STICKY
-        package = self.adapter.package if self.adapter and is_adapter else self.package
-        name = self.adapter.program if self.adapter and is_adapter else self.name
+        name, package = self.name, self.package
+        if self.adapter is not None and self._is_adapted(kind):
+            name, package = self.adapter.program, self.adapter.package
         if package is None or version == package.version:
             return None
         which = f"{name} {version}" if version else f"this {name}, which does not tell its version,"
         return f"{which} was not tested with this Turnkeeper; {package.version} was"
 
-    def _other_version(self, program: Program) -> str:
+    def _other_version(self, program: Program, kind: ProfileKind | None) -> str:
         if program.is_configured:
-            return f"set engines.{self.name}.command to another program, or leave it away"
+            setting = "resident_command" if self._is_adapted(kind) else "command"
+            return f"set engines.{self.name}.{setting} to another program, or leave it away"
         return self._config.install_command(self.name)
 
 

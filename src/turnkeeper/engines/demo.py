@@ -54,7 +54,7 @@ class DemoEngine:
 
     def __init__(self, config: EngineConfig) -> None:
         for name in ("command", "resident_command", "model", "env", "config", "login_home", "asks", "modes"):
-            if getattr(config, name):
+            if getattr(config, name) not in (None, (), {}):
                 raise SettingsInvalid(f"engines.demo.{name}: the demo engine is built in and takes no {name}")
 
     def readiness(self, kind: ProfileKind | None = None) -> Readiness:

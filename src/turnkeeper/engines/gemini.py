@@ -10,7 +10,7 @@ from turnkeeper.core.errors import Code, Warn
 from turnkeeper.core.run import Failure, Permissions
 from turnkeeper.core.turn import Echo, Ended, Remark, Text, TextDelta, ToolCall, TurnEvent
 from turnkeeper.engines import meaning
-from turnkeeper.engines.acp import Manners
+from turnkeeper.engines.acp import AcpDialect, Manners
 from turnkeeper.engines.base import Dialect, Heard, Login, LoginKind, TurnPlan
 from turnkeeper.engines.cli import BOTH, CliEngine, option
 from turnkeeper.engines.dialect import (
@@ -64,6 +64,14 @@ _STATUS_EXITS = {
 _SUGGESTS = re.compile(r"\bSuggested retry after \d{1,3}(?:\.\d{1,12})?s\b")
 
 
+class ResidentGeminiDialect(AcpDialect):
+    def failure(self, error: Mapping[str, Any]) -> Failure:
+        words = str(error.get("message"))
+        if not _SUGGESTS.search(words):
+            return super().failure(error)
+        return meaning.failure(words, status=error.get("code"), kind="RetryableQuotaError")
+
+
 class GeminiEngine(CliEngine):
     name = "gemini"
     profiles = BOTH
@@ -82,6 +90,7 @@ class GeminiEngine(CliEngine):
     own_logins = ("security", "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_GENAI_USE_VERTEXAI")
     settings_file = ".gemini/settings.json"
     switches = SWITCHES
+    resident = ResidentGeminiDialect
 
     def words(self, plan: TurnPlan) -> Sequence[str]:
         model, session = option("-m", plan.model), option("--resume", session_of(plan))

@@ -133,7 +133,8 @@ def _configured(setting: str, package: Package | None, command: tuple[str, ...])
     words = (_absolute(program), *rest)
     path = shutil.which(words[0])
     variable = f"TURNKEEPER_{setting.replace('.', '__').upper()}"
-    fix = f"set {setting} (or {variable}) to a program that can be started"
+    other = f" (or {variable})" if variable.isidentifier() else ""  # a name with a - has none
+    fix = f"set {setting}{other} to a program that can be started"
     if path is None:
         return Missing(f"{setting} names {words[0]!r}, which {_why_not(words[0])}", fix, words[0])
     version = _version_of(package, (path, *rest)) if package else None
