@@ -59,7 +59,10 @@ def _length(attempt: Json) -> float:
 
 def _resident(pid: int) -> float:
     """Megabytes of a process that are its own: what several share is counted in none of them."""
-    found = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
+    try:
+        found = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
+    except OSError:
+        return 0.0  # it was a moment's
     private = (line.split() for line in found.splitlines() if line.startswith("Private_"))
     return sum(int(size) for _, size, _ in private) / 1000
 
