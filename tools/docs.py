@@ -48,6 +48,7 @@ WHEN: dict[Trigger, str] = {
     Trigger.TURN_SUCCEEDED: "The verdict is success.",
     Trigger.TURN_FAILED: "The verdict is failure, or the process could not be started.",
     Trigger.REPLY_ACCEPTED: "A person replied.",
+    Trigger.WITHDRAWN: "The agent took back its request for a permission, or closed its turn without an answer.",
     Trigger.AUTO_DECIDE_TIMEOUT: "Nobody replied by the deadline, and the job lets the engine decide.",
     Trigger.WAIT_TIMEOUT: "Nobody replied to a resident run by the deadline, and the job insists on a person.",
     Trigger.PROCESS_LOST: "The resident process ended while waiting: its session cannot be loaded, or a permission "

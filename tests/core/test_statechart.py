@@ -23,6 +23,7 @@ ROWS = {
     ("running", "restart.resume_turn", "queued"),
     ("waiting_user", "interaction.reply.accepted", "queued"),
     ("waiting_user", "interaction.auto_decide.timeout", "queued"),
+    ("waiting_user", "interaction.withdrawn", "queued"),
     ("waiting_user", "interaction.wait.timeout", "failed"),
     ("waiting_user", "interaction.process_lost", "failed"),
     ("waiting_user", "restart.preserve_waiting", "waiting_user"),

@@ -193,7 +193,7 @@ class TestWell:
         act = f'touch turnkeeper-was-here; exec "{sys.executable}" "{AGENT}"'
         found = await asked(room, "sh", "-c", act)
         assert outcomes(found)["asks"] == "fail"
-        assert "without asking" in sentence(found, "asks")
+        assert "without a permission" in sentence(found, "asks")
         assert not found.is_good
 
     async def test_secret_in_its_words_is_hidden(self, room: Room) -> None:

@@ -119,11 +119,19 @@ async def test_answered_late_and_twice(place: Place) -> None:
     assert (late.status_code, late.json()["code"]) == (409, "INTERACTION_ANSWERED")
 
 
-async def test_an_agent_that_gave_up_waiting_is_not_harmed_by_a_late_answer(place: Place) -> None:
+async def test_an_agent_that_gave_up_waiting_goes_on_without_an_answer(place: Place) -> None:
     request = {"tool": "shell", "title": "touch note.txt", "allowed_for_sec": 0.01}
-    run_id = await asking(place, {"turns": [[{"permission": request}, {"result": {"answer": "alone"}}]]})
-    await place.client.reply(run_id, "allow")
+    script = {"turns": [[{"permission": request}, {"result": {"answer": "alone"}}]]}
+    run_id = await place.client.create(script=script, **ASK)
     assert await said(place, run_id) == "alone"
+    (asked,) = await place.client.history(run_id)
+    assert (asked["resolution_mode"], asked["response"], asked["resolved_by"]) == ("withdrawn", "", "demo")
+    events = await place.client.events(run_id)
+    assert states(events) == [*PAUSED, "succeeded"]
+    assert "interaction.withdrawn" in [event["type"] for event in events]
+    late = await place.client.post_reply(run_id, 1, "allow")
+    assert (late.status_code, late.json()["code"]) == (409, "INTERACTION_ANSWERED")
+    assert "withdrawn" in late.json()["detail"]
 
 
 async def test_a_cancel_is_told_to_the_agent_and_ends_the_run(place: Place) -> None:

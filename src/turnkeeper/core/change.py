@@ -1,6 +1,6 @@
 """A Change is one step of one run with everything that must be written together; here are its building blocks.
 
-`lifecycle.py` composes them; nobody else does.
+`lifecycle.py` and `questions.py` compose them; nobody else does.
 """
 
 from __future__ import annotations

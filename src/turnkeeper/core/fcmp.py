@@ -23,6 +23,7 @@ class Type(StrEnum):
     INPUT_REQUIRED = "user.input.required"
     REPLY_ACCEPTED = "interaction.reply.accepted"
     AUTO_DECIDE_TIMEOUT = "interaction.auto_decide.timeout"
+    WITHDRAWN = "interaction.withdrawn"
     COMPLETED = "conversation.completed"
     FAILED = "conversation.failed"
     CANCELED = "conversation.canceled"

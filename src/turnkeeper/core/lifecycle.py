@@ -1,4 +1,4 @@
-"""The only maker of Changes: (run, trigger, data, now) in, everything that must be written together out."""
+"""The maker of Changes, with `questions.py`: (run, trigger, data, now) in, everything to be written together out."""
 
 from __future__ import annotations
 
@@ -105,7 +105,6 @@ def start_turn(run: Run, lease: str, now: datetime) -> Change:
         interruptions=run.interruptions if same else 0,
         started_at=run.started_at or now,
     )
-    assert not run.is_paused
     attempt = Attempt(
         run_id=run.id,
         attempt_number=attempt_number,
@@ -192,23 +191,30 @@ def _cancel(
 
 
 def lose_process(
-    run: Run, now: datetime, *, attempt: Attempt | None = None, report: TurnReport = NOTHING_SAID
+    run: Run,
+    now: datetime,
+    *,
+    attempt: Attempt | None = None,
+    report: TurnReport = NOTHING_SAID,
+    fault: Failure | None = None,
+    is_meant: bool = False,
 ) -> Change:
-    """The resident process of a run without a turn is gone. A session that can be loaded keeps the question open.
+    """The resident process of a run that waits is gone. A session that can be loaded keeps the question open.
 
-    `attempt`: the turn that paused for a permission, and died with the process that asked for it.
+    `attempt`: the turn that paused for a permission, and died with the process that asked for it. `fault`: why we
+    ended it, if that was no fault of its own. `is_meant`: the service stops, and there is nothing to warn of.
     """
-    change = _lose_process(run, now, report)
-    return change if attempt is None else replace(change, attempt=_cut_off(attempt, run, report, now))
-
-
-def _lose_process(run: Run, now: datetime, report: TurnReport) -> Change:
-    if run.ending is None and _waits_on(run):
+    if run.ending is None and not is_meant and _waits_on(run):
         message = (
             "the resident process ended while the run waited; the next reply opens its session in a new one"
         )
         lost = RunWarning(Warn.RESIDENT_PROCESS_LOST, message)
         report = replace(report, warnings=(*report.warnings, lost))
+    change = _lose_process(run, now, report, fault)
+    return change if attempt is None else replace(change, attempt=_cut_off(attempt, run, report, now))
+
+
+def _lose_process(run: Run, now: datetime, report: TurnReport, fault: Failure | None) -> Change:
     said: dict[str, Any] = {
         "usage": added(run.usage, report.usage),
         "warnings": all_warnings(run, report),
@@ -219,11 +225,11 @@ def _lose_process(run: Run, now: datetime, report: TurnReport) -> Change:
     if _waits_on(run):
         recovery = Recovery(Trigger.PRESERVE_WAITING, now)
         return step(run, Trigger.PRESERVE_WAITING, now, cause=told, lease=None, recovery=recovery, **said)
-    what = "with a permission still to be answered" if run.is_paused else "while the run waited for a reply"
-    failure = Failure(Code.INTERACTION_PROCESS_LOST, f"the resident engine process ended {what}")
-    if run.state is State.WAITING_USER:
+    what = "before it heard about its permission" if run.is_paused else "while the run waited for a reply"
+    failure = fault or Failure(Code.INTERACTION_PROCESS_LOST, f"the resident engine process ended {what}")
+    if run.state is State.WAITING_USER and fault is None:
         return fail(run, Trigger.PROCESS_LOST, failure, now, cause=told, **said)
-    # The reply was accepted in the same moment, and there is nobody left to hear it.
+    # The reply was accepted in the same moment, and there is nobody left to hear it; or the fault is ours.
     return reconcile_failed(run, failure, now, output=told, **said)
 
 

@@ -37,6 +37,13 @@ class PermissionAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class PermissionWithdrawn:
+    """The agent does not wait for the answer any longer."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     choice: str | None
     """None: none of the agent's own choices; it is told that the request was called off."""
@@ -69,22 +76,16 @@ def question(asked: PermissionAsked) -> Question:
 def decide(asked: Question, answer: Answer) -> Decision:
     """By the value, the label or the kind of an option; other words reject, and silence does, once."""
     choices = tuple(Choice(option["value"], option["label"], option["kind"]) for option in asked.options)
-    if answer.resolution_mode is Resolution.AUTO_DECIDE:
+    if answer.resolution_mode is not Resolution.USER_REPLY:
         return rejected(choices)
     words = answer.response.strip()
-    for names in (_values, _names):
-        for choice in choices:
-            if words in names(choice) or words.casefold() in names(choice):
-                return Decision(choice.id, is_allowed=choice.kind in ALLOWS)
-    return rejected(choices, words)
-
-
-def _values(choice: Choice) -> tuple[str, ...]:
-    return (choice.id,)
+    chosen = [choice for choice in choices if choice.id == words]
+    chosen += [choice for choice in choices if words and words.casefold() in _names(choice)]
+    return Decision(chosen[0].id, is_allowed=chosen[0].kind in ALLOWS) if chosen else rejected(choices, words)
 
 
 def _names(choice: Choice) -> tuple[str, ...]:
-    return choice.label.casefold(), choice.kind
+    return choice.label.strip().casefold(), choice.kind
 
 
 def _by_kind(

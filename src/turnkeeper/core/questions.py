@@ -29,6 +29,11 @@ from turnkeeper.core.run import (
 from turnkeeper.core.statechart import State, Trigger
 
 PREVIEW = 200
+_RESOLVES = {
+    Resolution.USER_REPLY: (Trigger.REPLY_ACCEPTED, Type.REPLY_ACCEPTED),
+    Resolution.AUTO_DECIDE: (Trigger.AUTO_DECIDE_TIMEOUT, Type.AUTO_DECIDE_TIMEOUT),
+    Resolution.WITHDRAWN: (Trigger.WITHDRAWN, Type.WITHDRAWN),
+}
 
 
 def ask(run: Run, report: TurnReport, now: datetime) -> Change:
@@ -107,8 +112,7 @@ def require_open(run: Run, interaction: Interaction | None) -> Interaction:
     facts: dict[str, Any] = {"state": run.state.value, "pending_interaction_id": run.pending_interaction_id}
     if interaction is not None and interaction.answer is not None:
         raise InteractionAnswered(
-            f"question {interaction.interaction_id} was already answered "
-            f"({interaction.answer.resolution_mode.value}); another answer was accepted first",
+            _why_closed(interaction.interaction_id, interaction.answer),
             **facts,
             answered_interaction_id=interaction.interaction_id,
             resolution_mode=interaction.answer.resolution_mode.value,
@@ -124,6 +128,11 @@ def require_open(run: Run, interaction: Interaction | None) -> Interaction:
             f"the open question is {run.pending_interaction_id}; reply to that one", **facts
         )
     return interaction
+
+
+def withdraw(run: Run, pending: Interaction, now: datetime) -> Change:
+    """The agent has gone on without the permission that it asked for; its turn does, too."""
+    return _resolve(run, pending, Answer("", Resolution.WITHDRAWN, now, run.job.engine), now)
 
 
 def apply_deadline(run: Run, pending: Interaction | None, now: datetime) -> Change | None:
@@ -150,11 +159,10 @@ def _resolve(run: Run, pending: Interaction, answer: Answer, now: datetime) -> C
         "resolution_mode": answer.resolution_mode.value,
         "accepted_at": instant(now),
     }
+    trigger, type_ = _RESOLVES[answer.resolution_mode]
     if answer.resolution_mode is Resolution.USER_REPLY:
-        trigger, type_ = Trigger.REPLY_ACCEPTED, Type.REPLY_ACCEPTED
         data["response_preview"] = answer.response[:PREVIEW]
-    else:
-        trigger, type_ = Trigger.AUTO_DECIDE_TIMEOUT, Type.AUTO_DECIDE_TIMEOUT
+    elif answer.resolution_mode is Resolution.AUTO_DECIDE:
         data |= {
             "policy": pending.question.default_decision_policy,
             "timeout_sec": run.job.session_timeout_sec,
@@ -178,6 +186,13 @@ def wait_timeout(run: Run, now: datetime, *, output: Sequence[Event] = (), **fie
         f"nobody replied within {run.job.session_timeout_sec:.12g} s; the run was ended",
     )
     return fail(run, Trigger.WAIT_TIMEOUT, failure, now, cause=output, **fields)
+
+
+def _why_closed(number: int, answer: Answer) -> str:
+    if answer.resolution_mode is Resolution.WITHDRAWN:
+        return f"question {number} was withdrawn: the agent went on without an answer"
+    mode = answer.resolution_mode.value
+    return f"question {number} was already answered ({mode}); another answer was accepted first"
 
 
 def _auto_reply(run: Run, pending: Interaction) -> str:

@@ -53,6 +53,8 @@ class NextTurn(StrEnum):
 class Resolution(StrEnum):
     USER_REPLY = "user_reply"
     AUTO_DECIDE = "auto_decide_timeout"
+    WITHDRAWN = "withdrawn"
+    """Nobody answered: the agent did not wait for it any longer."""
 
 
 class EndingWhy(StrEnum):

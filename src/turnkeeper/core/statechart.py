@@ -31,6 +31,7 @@ class Trigger(StrEnum):
     REPLY_ACCEPTED = "interaction.reply.accepted"
     AUTO_DECIDE_TIMEOUT = "interaction.auto_decide.timeout"
     WAIT_TIMEOUT = "interaction.wait.timeout"
+    WITHDRAWN = "interaction.withdrawn"
     PROCESS_LOST = "interaction.process_lost"
     RESUME_TURN = "restart.resume_turn"
     PRESERVE_WAITING = "restart.preserve_waiting"
@@ -52,6 +53,7 @@ TABLE: dict[tuple[State, Trigger], State] = {
     (State.RUNNING, Trigger.RESUME_TURN): State.QUEUED,
     (State.WAITING_USER, Trigger.REPLY_ACCEPTED): State.QUEUED,
     (State.WAITING_USER, Trigger.AUTO_DECIDE_TIMEOUT): State.QUEUED,
+    (State.WAITING_USER, Trigger.WITHDRAWN): State.QUEUED,
     (State.WAITING_USER, Trigger.WAIT_TIMEOUT): State.FAILED,
     (State.WAITING_USER, Trigger.PROCESS_LOST): State.FAILED,
     (State.WAITING_USER, Trigger.PRESERVE_WAITING): State.WAITING_USER,

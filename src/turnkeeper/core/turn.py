@@ -15,7 +15,7 @@ from turnkeeper.core.errors import Code, Warn
 from turnkeeper.core.evidence import marker_in
 from turnkeeper.core.fcmp import Event, RawRef, Type, warning
 from turnkeeper.core.gate import Terminal
-from turnkeeper.core.permission import PermissionAsked
+from turnkeeper.core.permission import PermissionAsked, PermissionWithdrawn
 from turnkeeper.core.run import Failure, Handle, RunWarning
 
 MAX_MESSAGE = 4 * 1024 * 1024
@@ -116,6 +116,7 @@ TurnEvent = (
     | Reasoning
     | ToolCall
     | PermissionAsked
+    | PermissionWithdrawn
     | Usage
     | Remark
     | Echo
@@ -180,6 +181,8 @@ class Transcript:
                 return self._whole(said, now, ref)
             case SessionOpened(handle):
                 self.handle = handle
+                return []
+            case PermissionWithdrawn():
                 return []
             case Model(name):
                 return self._named(name, now)

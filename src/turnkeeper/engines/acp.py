@@ -14,7 +14,7 @@ import msgspec
 
 from turnkeeper.core import permission
 from turnkeeper.core.errors import Code, Warn
-from turnkeeper.core.permission import Decision, PermissionAsked
+from turnkeeper.core.permission import Decision, PermissionAsked, PermissionWithdrawn
 from turnkeeper.core.run import Failure, Handle, Permissions
 from turnkeeper.core.turn import (
     TYPED,
@@ -96,6 +96,7 @@ class AcpDialect:
         self._prompt, self._words = prompt, ""
         self._tools.clear()
         self._requests.clear()
+        self._asked = 0
         self._has_rejected = False
         self._used = {}
         if self._session_id is not None:
@@ -128,14 +129,17 @@ class AcpDialect:
             case {"method": str(method), "id": int() | str() as call}:
                 return self._called(method, call, said.get("params"))
             case {"method": "$/cancel_request", "params": {"requestId": int() | str() as call}}:
-                self._requests = {key: known for key, known in self._requests.items() if known != call}
-                return Heard(())
+                return Heard(self._withdraw(call))
             case {"method": str()}:
                 return Heard(())
             case {"id": int() | str() as call}:
                 return self._response(call, said)
             case _:
                 return None
+
+    def _withdraw(self, call: int | str) -> Sequence[TurnEvent]:
+        gone = [key for key, known in self._requests.items() if known == call]
+        return [PermissionWithdrawn(key) for key in gone if self._requests.pop(key, None) is not None]
 
     def hear_stderr(self, line: Line) -> Heard | None:
         return None
@@ -157,7 +161,7 @@ class AcpDialect:
         call = self._requests.pop(key, None)
         if call is None:
             return b""  # the turn that asked is over
-        self._words = decision.words or self._words
+        self._words = "\n\n".join(words for words in (self._words, decision.words) if words)
         self._has_rejected = self._has_rejected or not decision.is_allowed
         return _outcome(call, decision)
 

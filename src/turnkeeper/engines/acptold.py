@@ -10,6 +10,7 @@ from turnkeeper.core.turn import COUNTERS, OPEN, TurnEvent
 from turnkeeper.engines.dialect import is_count, named
 
 MAX_TITLE = 1000
+MAX_CHOICES = 20
 MAX_PRINTED = 64 * 1024
 
 
@@ -83,9 +84,13 @@ def _printed(told: Mapping[str, Any]) -> str:
 
 
 def choices(options: Any) -> tuple[Choice, ...]:
-    offered = options if isinstance(options, list) else []
+    offered = options[:MAX_CHOICES] if isinstance(options, list) else []
     return tuple(
-        Choice(option["optionId"], str(option.get("name") or option["optionId"]), str(option.get("kind")))
+        Choice(
+            option["optionId"],
+            str(option.get("name") or option["optionId"])[:MAX_TITLE],
+            str(option.get("kind") or ""),
+        )
         for option in offered
         if isinstance(option, dict) and isinstance(option.get("optionId"), str)
     )

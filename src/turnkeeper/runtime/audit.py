@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -45,7 +45,7 @@ def judge_again(
 ) -> SecondOpinion | None:
     """None where there is nothing to compare: never judged, a raw log that is not whole, an engine that is gone.
 
-    `interactions`: all of the run's; permissions that were answered in the turn belong to it. Blocking: it reads files.
+    `interactions`: all of the run's; those about permissions of the turn belong to it. Blocking: it reads files.
     """
     if attempt.evidence is None or not attempt.evidence["raw_is_whole"] or not stage.knows(run.job.engine):
         return None
@@ -54,8 +54,8 @@ def judge_again(
         folder.raw(attempt.attempt_number, attempt.try_number, name) for name in ("stdout", "stderr")
     )
     how = verdicts.how_ended(attempt.evidence, _tail(stderr))
-    decisions = iter([each for each in interactions if _is_decided_in(attempt, each)])
-    transcript = _replay(stage, run, attempt, how, decisions, stdout=stdout, stderr=stderr)
+    told = {each.interaction_id: each for each in interactions}
+    transcript = _replay(stage, run, attempt, how, told, stdout=stdout, stderr=stderr)
     then = replace(run, attempt_number=attempt.attempt_number)
     judged = judging.judge(then, transcript, how)
     return SecondOpinion(attempt.verdict, verdicts.verdict_view(judged.verdict))
@@ -66,7 +66,7 @@ def _replay(
     run: Run,
     attempt: Attempt,
     how: judging.HowEnded,
-    decisions: Iterator[Interaction],
+    told: Mapping[int, Interaction],
     *,
     stdout: Path,
     stderr: Path,
@@ -80,8 +80,8 @@ def _replay(
     for heard in chain(map(dialect.hear_stderr, _lines(stderr)), map(dialect.hear, _lines(stdout))):
         for event in heard.events if heard else ():
             transcript.take(event, attempt.started_at)
-            if isinstance(event, PermissionAsked):
-                _answer(dialect, event, next(decisions, None))
+            if isinstance(event, PermissionAsked) and event.key in how.decided:
+                _answer(dialect, event, told[how.decided[event.key]])
     if how.exit is not None:
         for event in dialect.finish(how.exit, how.stderr):
             transcript.take(event, attempt.started_at)
@@ -89,16 +89,9 @@ def _replay(
     return transcript
 
 
-def _is_decided_in(attempt: Attempt, asked: Interaction) -> bool:
-    """An earlier try of the same turn may have had requests of its own."""
-    is_of_turn = asked.question.kind == permission.KIND and asked.attempt_number == attempt.attempt_number
-    return is_of_turn and asked.answer is not None and asked.asked_at >= attempt.started_at
-
-
-def _answer(dialect: Dialect, request: PermissionAsked, asked: Interaction | None) -> None:
-    """In the order in which they were asked for: so were they answered."""
-    if asked is not None and asked.answer is not None:
-        dialect.answer(request.key, permission.decide(asked.question, asked.answer))
+def _answer(dialect: Dialect, request: PermissionAsked, asked: Interaction) -> None:
+    assert asked.answer is not None
+    dialect.answer(request.key, permission.decide(asked.question, asked.answer))
 
 
 def _lines(path: Path) -> Iterator[Line]:

@@ -19,9 +19,9 @@ from turnkeeper.core.waiting import ProfileKind
 from turnkeeper.engines.base import Engine, Launch, LoginKind, Readiness, TurnPlan
 from turnkeeper.engines.spawn import SpawnFailed
 from turnkeeper.runtime import trial
+from turnkeeper.runtime.session import Start
 from turnkeeper.runtime.stage import start_of
 from turnkeeper.runtime.trial import MAX_WORDS, Played
-from turnkeeper.runtime.turns import Start
 from turnkeeper.skills.workspace import RunFolder
 
 SKILL = "doctor"
@@ -172,7 +172,7 @@ async def _starts(visit: Visit, launch: Launch, start: Start, ready: Readiness) 
 def _asks(turn: Played, plan: TurnPlan) -> Check:
     """What it did counts, and not what it says of itself."""
     if (plan.workspace / TRACE).exists():
-        words = "it acted without asking: `permissions` ask and deny would not hold it"
+        words = "it acted without a permission: `permissions` ask and deny would not hold it"
         return Check("asks", Outcome.FAIL, words, "use it with `permissions` allow alone")
     if not turn.asked:
         return Check("asks", Outcome.WARN, "it neither asked nor acted: that tells nothing; try again")

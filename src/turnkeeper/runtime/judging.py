@@ -5,6 +5,7 @@ The worker calls this when a turn ends, the audit when it reads the stored bytes
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from turnkeeper.core import gate
@@ -28,6 +29,8 @@ class HowEnded:
     canceled: bool = False
     stderr: str = ""
     files: Files = field(default_factory=Files)
+    decided: Mapping[str, int] = field(default_factory=dict)
+    """The questions about permissions whose answers the agent was told, by the keys of its requests."""
     raw_is_whole: bool = True
     """False when the engine printed more than a raw log may hold: such a turn cannot be judged again."""
 

@@ -7,14 +7,16 @@ import logging
 import uuid
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from turnkeeper.core.change import Change
 from turnkeeper.core.errors import StorageUnavailable, Warn
 from turnkeeper.core.run import Run, RunWarning
 from turnkeeper.core.statechart import State
 from turnkeeper.engines.census import Found
-from turnkeeper.runtime.turns import Interrupt, Session
+from turnkeeper.runtime.session import Session
+from turnkeeper.runtime.turns import Interrupt
+from turnkeeper.runtime.waits import first
 from turnkeeper.store.base import Stale, Store
 
 log = logging.getLogger(__name__)
@@ -55,6 +57,15 @@ class Owner:
             self.interrupt(Interrupt.ENDING)
         elif run.state is State.QUEUED:
             self.replied.set()
+
+    async def reply_or(self, *others: asyncio.Future[Any]) -> bool:
+        """Until a reply, one of these, or an interruption; True if there is a reply to play."""
+        replied = asyncio.ensure_future(self.replied.wait())
+        try:
+            await first(self.interrupted, replied, *others)
+        finally:
+            replied.cancel()
+        return self.replied.is_set() and not self.interrupted.done()
 
     async def commit(self, decide: Decide) -> Run:
         """Reads, decides and writes until the guard holds: who else changed the run is taken into account."""

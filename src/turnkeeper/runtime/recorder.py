@@ -27,7 +27,8 @@ RAW_EVENT = 64 * 1024
 RAW_TOTAL = 1024 * 1024
 RETRY_SEC = 1.0
 PENDING_MAX = 16 * 1024 * 1024
-"""With the database stuck, events beyond this are left out; whole messages stay, and the raw log has it all."""
+"""With the database stuck, or in a pause, events beyond this are left out, and whole messages beyond twice as much;
+the raw log has it all."""
 KEPT_ALWAYS = (Type.MESSAGE_FINAL, Type.WARNING)
 
 RAW_TYPES = {"stdout": Type.RAW_STDOUT, "stderr": Type.RAW_STDERR}
@@ -73,7 +74,8 @@ class Recorder:
 
     def add(self, events: Iterable[Event]) -> None:
         for event in events:
-            if self._size > PENDING_MAX and event.type not in KEPT_ALWAYS:
+            is_kept = event.type in KEPT_ALWAYS and self._size <= 2 * PENDING_MAX
+            if self._size > PENDING_MAX and not is_kept:
                 continue
             last = self._pending[-1] if self._pending else None
             joined = _join(last, event) if last else None
@@ -101,12 +103,11 @@ class Recorder:
         self._pending, self._size = [], 0
         return said
 
-    def put_back(self, said: Iterable[Event]) -> None:
-        """The pause did not come about."""
-        self._pending = [*said, *self._pending]
-
-    def go_on(self) -> None:
-        self._is_closed = False
+    def go_on(self, unsaid: Iterable[Event] = ()) -> None:
+        """`unsaid`: what the pause did not take, since it did not come about."""
+        self._pending = [*unsaid, *self._pending]
+        self._size = sum(_weight(event) for event in self._pending)
+        self._is_closed = self._is_refused = False
         if self._pending or self._handle:
             self._schedule()
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from turnkeeper.core import permission
 from turnkeeper.core.contract import Contract
 from turnkeeper.core.errors import Code, TurnkeeperError
 from turnkeeper.core.run import Attempt, Interaction, Job, NextTurn, Run
 from turnkeeper.core.skill import Skill
 from turnkeeper.engines.base import Engine, Launch, TurnPlan, password_in, scratch
 from turnkeeper.engines.spawn import Command
-from turnkeeper.runtime.turns import Start
+from turnkeeper.runtime.session import Start
 from turnkeeper.skills import artifacts, patch, prompt
 from turnkeeper.skills.output import Files
 from turnkeeper.skills.package import Shelf
@@ -69,7 +70,10 @@ class Stage:
     async def set(self, run: Run, attempt: Attempt) -> Scene:
         """Files are touched on a thread: a slow disk must not stop the event loop."""
         answered = await self._store.answered_before(run.id, attempt.attempt_number)
-        return await asyncio.to_thread(self._set, run, attempt, answered)
+        is_again = attempt.next_turn is NextTurn.CONTINUE
+        asked = await self._store.interactions(run.id) if is_again and run.questions else []
+        later = [each for each in asked if each.attempt_number == attempt.attempt_number]
+        return await asyncio.to_thread(self._set, run, attempt, answered, later)
 
     async def files(self, scene: Scene, contract: Contract) -> Files:
         """The artifacts as the turn left them; a skill that neither declares nor reports any is spared the look."""
@@ -115,13 +119,15 @@ class Stage:
                 Code.ENGINE_NOT_FOUND, f"the engine {name!r} is not known here any more"
             ) from None
 
-    def _set(self, run: Run, attempt: Attempt, answered: Interaction | None) -> Scene:
+    def _set(
+        self, run: Run, attempt: Attempt, answered: Interaction | None, later: Sequence[Interaction]
+    ) -> Scene:
         folder = self.folder(run.id)
         with staging():
             folder.make()
             if run.handle is None:
                 self._freeze(run, folder)
-            words = self._words(run, attempt, answered)
+            words = self._words(run, attempt, answered, later)
             return Scene(self.engine(run.job.engine), self.plan(run), words, folder)
 
     def _skill_dir(self, run: Run) -> Path:
@@ -164,12 +170,18 @@ class Stage:
             scene.folder.write_home(launch.files)
         return start_of(launch, scene.plan, self.lent / f"{scene.folder.root.name}.json")
 
-    def _words(self, run: Run, attempt: Attempt, answered: Interaction | None) -> str:
+    def _words(
+        self, run: Run, attempt: Attempt, answered: Interaction | None, later: Sequence[Interaction]
+    ) -> str:
+        """`later`: what was asked in an earlier try of this turn; what a person said then may not have been heard."""
         if attempt.attempt_number == 1 or answered is None or answered.answer is None:
             words = prompt.start(run, self._skill_dir(run))
         else:
             words = prompt.reply(answered.answer.response)
-        return prompt.cut_off(words) if attempt.next_turn is NextTurn.CONTINUE else words
+        if attempt.next_turn is not NextTurn.CONTINUE:
+            return words
+        said = [permission.decide(each.question, each.answer).words for each in later if each.answer]
+        return prompt.cut_off("\n\n".join([words, *filter(None, said)]))
 
 
 def start_of(launch: Launch, plan: TurnPlan, note: Path) -> Start:

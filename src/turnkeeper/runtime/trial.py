@@ -21,7 +21,8 @@ from turnkeeper.engines.spawn import Command, SpawnFailed
 from turnkeeper.runtime import judging
 from turnkeeper.runtime.clock import utc_now
 from turnkeeper.runtime.judging import HowEnded
-from turnkeeper.runtime.turns import Interrupt, Session, Start, Turn
+from turnkeeper.runtime.session import Session, Start
+from turnkeeper.runtime.turns import Interrupt, Turn
 from turnkeeper.skills.workspace import RunFolder
 
 PROMPT = "Reply with the single word ready."
@@ -82,7 +83,7 @@ async def _play(
         how = await turn.play(nobody)
         while isinstance(how, PermissionAsked):
             asked.append(how.title)
-            turn.answer(permission.rejected(how.choices))
+            turn.answer(len(asked), permission.rejected(how.choices))
             how = await turn.play(nobody)
         return _failure(transcript, how)
     finally:

@@ -3,36 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import signal
+import logging
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from enum import StrEnum
-from pathlib import Path
 from typing import Any, Protocol
 
-from turnkeeper.core import permission
 from turnkeeper.core.errors import Code, Warn
 from turnkeeper.core.fcmp import Event, RawRef
 from turnkeeper.core.gate import ExitKind
-from turnkeeper.core.permission import Decision, PermissionAsked
-from turnkeeper.core.run import Born, Failure, Handle, RunWarning, Timeouts
+from turnkeeper.core.permission import Decision, PermissionAsked, PermissionWithdrawn
+from turnkeeper.core.run import Born, Failure, Handle, RunWarning
 from turnkeeper.core.turn import Remark, SessionOpened, Transcript
-from turnkeeper.engines import census, memory
-from turnkeeper.engines.base import Dialect
-from turnkeeper.engines.lending import Lent, lend
+from turnkeeper.engines import memory
 from turnkeeper.engines.lines import Line, plain
-from turnkeeper.engines.process import Exit, Process
-from turnkeeper.engines.spawn import Command
 from turnkeeper.engines.veil import Pieces
 from turnkeeper.engines.watch import Limit, Watch
 from turnkeeper.runtime.clock import Clock
 from turnkeeper.runtime.judging import HowEnded
-from turnkeeper.skills.workspace import discard
+from turnkeeper.runtime.session import Session
+from turnkeeper.runtime.waits import first
 
-LEAVE_SEC = 1.0
-"""How long a resident agent may take to go by itself. Some count to two first, and what they know is on the disk."""
+log = logging.getLogger(__name__)
+
+MAX_REQUESTS = 100
+"""Permissions that may wait to be asked about; an agent that wants more at once does not get them."""
 STDERR_LINES = 20
 STDERR_CHARS = 2000
 
@@ -48,109 +44,6 @@ class Interrupt(StrEnum):
     ENDING = "ending"
     STOPPING = "stopping"
     LOST = "lost"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
-    """How a process is started, what of that may be remembered, and what it is lent meanwhile."""
-
-    command: Command
-    record: Mapping[str, Any] = field(default_factory=dict)
-    login_files: Mapping[str, Path] = field(default_factory=dict)
-    home: Path
-    scratch: Path
-    note: Path
-    """Where it is written down what was lent."""
-
-
-class Session:
-    """A process and the dialect it speaks: for one turn, or resident for many."""
-
-    def __init__(self, start: Start, dialect: Dialect, timeouts: Timeouts) -> None:
-        self._start = start
-        self._lent: Lent | None = None
-        self.oom_kills: int | None = None
-        """How many there had been when the turn began."""
-        self.dialect = dialect
-        self.timeouts = timeouts
-        self.turn: Turn | None = None
-        self.process: Process
-
-    @property
-    def record(self) -> Mapping[str, Any]:
-        return self._start.record
-
-    def move_in(self) -> None:
-        """Before the process: a place for its temporary files, and the operator's login if it needs that. Blocking."""
-        start = self._start
-        discard(start.scratch)  # of a turn that a crash cut off
-        start.scratch.mkdir(mode=0o700, parents=True)
-        if start.login_files:
-            self._lent = lend(start.login_files, start.home, start.note)
-
-    def move_out(self) -> list[RunWarning]:
-        """When nothing of the process is alive, also if it never was. Blocking."""
-        discard(self._start.scratch)
-        lent, self._lent = self._lent, None
-        problems = lent.take_back() if lent else []
-        return [RunWarning(Warn.LOGIN_NOT_RETURNED, problem) for problem in problems]
-
-    @property
-    def secrets(self) -> frozenset[str]:
-        lent = self._lent.secrets if self._lent is not None else frozenset()
-        return self._start.command.secrets | lent
-
-    def start(self, mark: str, stdout: Path, stderr: Path) -> None:
-        command = replace(self._start.command, secrets=self.secrets)
-        self.process = Process.spawn(command, mark=mark, stdout=stdout, stderr=stderr, on_line=self._hear)
-
-    def exit_kind(self, ended: Exit) -> ExitKind:
-        if ended.signal is None:
-            return ExitKind.OK if ended.code == 0 else ExitKind.NONZERO
-        is_counted = self.oom_kills is not None and (memory.oom_kills() or 0) > self.oom_kills
-        return (
-            ExitKind.OOM_KILLED if ended.signal == signal.SIGKILL and is_counted else ExitKind.FOREIGN_SIGNAL
-        )
-
-    @property
-    def is_alive(self) -> bool:
-        return not self.process.exited.done()
-
-    @property
-    def is_resting(self) -> bool:
-        """Between two turns, or in a pause of one."""
-        return self.turn is None or self.turn.is_paused
-
-    def _hear(self, stream: str, line: Line) -> None:
-        if self.turn is not None:
-            self.turn.hear(stream, line)
-        elif stream == "stdout":
-            self._hear_aside(line)
-
-    def _hear_aside(self, line: Line) -> None:
-        """Between two turns nothing counts; but an agent that asks for something must not wait for ever."""
-        heard = self.dialect.hear(line)
-        for event in heard.events if heard else ():
-            if isinstance(event, PermissionAsked):
-                self.process.write(self.dialect.answer(event.key, permission.rejected(event.choices)))
-        if heard and heard.answer:
-            self.process.write(heard.answer)
-
-    async def leave(self) -> list[census.Found]:
-        """A polite end after the last turn: a resident agent exits when its input closes."""
-        if self.is_alive:
-            self.process.close_stdin()
-            await first(self.process.exited, timeout=min(self.timeouts.result_grace_sec, LEAVE_SEC))
-        return await self.end()
-
-    async def end(self) -> list[census.Found]:
-        """Nothing of the process's tree is alive after this but what survives even SIGKILL: that is returned."""
-        if not self.is_alive and not await self.process.leftovers():
-            return []
-        return await self.process.end(step_sec=self.timeouts.step_sec)
-
-    def close(self) -> None:
-        self.process.close()
 
 
 class Notebook(Protocol):
@@ -187,9 +80,14 @@ class Turn:
         self._stderr: deque[str] = deque(maxlen=STDERR_LINES)
         self._started_at = self._loop.time()
         self._requests: deque[PermissionAsked] = deque()
-        """Of permissions, none of them answered; the first is what the turn pauses for."""
+        """Of permissions that are still to be asked about."""
         self._asked: asyncio.Future[None] = self._loop.create_future()
-        self._paused_at: float | None = None
+        self._open: PermissionAsked | None = None
+        """What the turn has paused for."""
+        self._moot: asyncio.Future[None] = self._loop.create_future()
+        """The agent does not wait for the answer any longer."""
+        self._decided: dict[str, int] = {}
+        self._paused_at = 0.0
         self._paused_sec = 0.0
         session.turn = self
 
@@ -217,17 +115,22 @@ class Turn:
             self._session.process.write(heard.answer)
         ref = self._recorder.ref(stream, line)
         for event in self._pieces.hide(heard.events):
+            is_over = self.transcript.ended is not None
             self._recorder.add(self.transcript.take(event, now, ref))
-            if isinstance(event, SessionOpened):
-                self._recorder.know(event.handle)
-                if not self._opened.done():
-                    self._opened.set_result(None)
-            elif isinstance(event, PermissionAsked):
-                self._requests.append(event)
-                if not self._asked.done():
-                    self._asked.set_result(None)
-        if (self.transcript.ended or heard.is_last) and not self._closed.done():
-            self._closed.set_result(None)
+            match event:
+                case SessionOpened(handle):
+                    self._recorder.know(handle)
+                    _tell(self._opened)
+                case PermissionAsked() if is_over or len(self._requests) >= MAX_REQUESTS:
+                    self._session.refuse(event)
+                case PermissionAsked():
+                    self._requests.append(event)
+                    _tell(self._asked)
+                case PermissionWithdrawn(key):
+                    self._forget(key)
+        if self.transcript.ended or heard.is_last:
+            _tell(self._closed)
+            _tell(self._moot)
 
     def _keep_raw(self, stream: str, line: Line, now: datetime) -> None:
         if not self._recorder.add_raw(stream, line, now):
@@ -251,9 +154,9 @@ class Turn:
             await first(*ends, watch.over, self._asked)
             overdue = self._overdue(watch.over.result(), watch.alive) if watch.over.done() else None
         if overdue is None and not any(end.done() for end in ends):
-            self._paused_at = self._loop.time()
-            return self._requests[0]
+            return self._pause()
         how = await self._how(interrupted, overdue)
+        self._call_off()
         self._hear_exit()
         return how
 
@@ -285,28 +188,63 @@ class Turn:
         assert overdue is not None
         return self._ended(ExitKind.ENDED_BY_US, timeout=overdue)
 
-    @property
-    def is_alive(self) -> bool:
-        return self._session.is_alive
+    # A pause
+
+    def _pause(self) -> PermissionAsked:
+        self._open = self._requests.popleft()
+        self._paused_at = self._loop.time()
+        self._moot = self._loop.create_future()
+        return self._open
 
     @property
     def is_paused(self) -> bool:
-        return self._paused_at is not None
+        return self._open is not None
 
-    async def resting(self, *until: asyncio.Future[Any]) -> None:
-        """While the turn pauses: until one of these, or until it cannot go on."""
+    @property
+    def is_well(self) -> bool:
+        """It could go on."""
+        return self._session.is_alive and self._session.process.error is None and self._recorder.error is None
+
+    @property
+    def wakes(self) -> tuple[asyncio.Future[Any], ...]:
+        """Whatever ends a pause beside an answer."""
         process = self._session.process
-        await first(process.exited, process.broken, self._recorder.broken, *until)
+        return process.exited, process.broken, self._recorder.broken, self._moot
 
-    def answer(self, decision: Decision) -> None:
-        """To the request that the turn has paused for; the next one, if there is one, is asked when it is played."""
-        assert self._paused_at is not None
+    def answer(self, number: int, decision: Decision) -> None:
+        """Of the question with that number. An agent that has gone on without it is not told any more."""
+        assert self._open is not None
+        if not self._moot.done():
+            self._decided[self._open.key] = number
+            self._session.process.write(self._session.dialect.answer(self._open.key, decision))
+        self.go_on()
+
+    def go_on(self) -> None:
+        """The next request, if there is one, is asked about when the turn is played again."""
         self._paused_sec += self._loop.time() - self._paused_at
-        self._paused_at = None
-        request = self._requests.popleft()
+        self._open = None
         if not self._requests:
             self._asked = self._loop.create_future()
-        self._session.process.write(self._session.dialect.answer(request.key, decision))
+
+    def ask_again(self, asked: PermissionAsked) -> None:
+        """Nobody was asked."""
+        self._requests.appendleft(asked)
+        self.go_on()
+
+    def _forget(self, key: str) -> None:
+        if self._open is not None and self._open.key == key:
+            _tell(self._moot)
+            return
+        self._requests = deque(each for each in self._requests if each.key != key)
+        if not self._requests and self._asked.done():
+            self._asked = self._loop.create_future()
+
+    def _call_off(self) -> None:
+        """The turn is over: an agent that lives on must not wait for answers of it."""
+        left = [*([self._open] if self._open else []), *self._requests]
+        for each in left if self._session.is_alive else ():
+            self._session.process.write(self._session.dialect.answer(each.key, Decision(None)))
+        self._open, self._requests = None, deque()
 
     def _overdue(self, limit: Limit, alive: Sequence[str]) -> Failure:
         """With what was going on: the tool that had not come back, the processes that were there."""
@@ -360,6 +298,7 @@ class Turn:
             stderr=self.stderr,
             # What was hidden in pieces is not hidden in the raw log: heard again it would be another turn.
             raw_is_whole=not (process.is_raw_capped or self._pieces.has_hidden),
+            decided=dict(self._decided),
             **why,
         )
 
@@ -376,6 +315,6 @@ class Turn:
         return "\n".join(self._stderr)[-STDERR_CHARS:]
 
 
-async def first(*futures: asyncio.Future[Any], timeout: float | None = None) -> None:
-    """Futures, not tasks: a turn costs one task however many things it waits for."""
-    await asyncio.wait(futures, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+def _tell(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

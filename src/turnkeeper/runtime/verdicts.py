@@ -33,6 +33,7 @@ def evidence_view(judged: Judgement) -> dict[str, Any]:
         "fault": _maybe(how.fault),
         "said": seen.said,
         "raw_is_whole": how.raw_is_whole,
+        "decided": dict(how.decided),
     }
 
 
@@ -48,6 +49,7 @@ def how_ended(evidence: Mapping[str, Any], stderr: str) -> HowEnded:
         stderr=stderr,
         files=Files(tuple(evidence["files"]["there"]), tuple(evidence["files"]["missing"])),
         raw_is_whole=evidence["raw_is_whole"],
+        decided=evidence.get("decided", {}),
     )
 
 

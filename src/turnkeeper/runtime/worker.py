@@ -9,11 +9,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from turnkeeper.core import asking, gate, lifecycle, permission, questions
+from turnkeeper.core import asking, gate, lifecycle
 from turnkeeper.core.change import Change, TurnReport
 from turnkeeper.core.errors import Code, Warn
 from turnkeeper.core.fcmp import Event
-from turnkeeper.core.permission import PermissionAsked
 from turnkeeper.core.run import Attempt, Failure, Run, RunWarning
 from turnkeeper.core.statechart import State
 from turnkeeper.core.turn import Transcript
@@ -24,9 +23,11 @@ from turnkeeper.runtime.clock import Clock
 from turnkeeper.runtime.dispatch import Ticket
 from turnkeeper.runtime.judging import HowEnded, Judgement
 from turnkeeper.runtime.owner import Lost, Owner
+from turnkeeper.runtime.pauses import Pauses
 from turnkeeper.runtime.recorder import Recorder
+from turnkeeper.runtime.session import Session
 from turnkeeper.runtime.stage import Scene, Stage, StageFailed, staging
-from turnkeeper.runtime.turns import Interrupt, Session, Turn, first
+from turnkeeper.runtime.turns import Interrupt, Turn
 from turnkeeper.skills.yamltext import load_yaml
 from turnkeeper.store.base import Batch, Notice, Stale, Store
 
@@ -57,6 +58,7 @@ class Worker:
         self._stage = stage
         self._clock = clock
         self._release = release
+        self._pauses = Pauses(store, clock)
         self._owners: dict[str, Owner] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -122,24 +124,16 @@ class Worker:
                 await owner.let_go()
                 await self._settle(owner)
                 return None
-            change = await self._next(run, owner)
+            change = lifecycle.start_turn(run, owner.lease, self._clock())
+            assert change.attempt is not None
             try:
                 started = await owner.patiently(partial(self._store.commit, change))
             except Stale:
                 continue
-            if started.state is not State.RUNNING:
-                return None
-            assert change.attempt is not None
             owner.replied.clear()  # the reply that is played now; the next can only come after the next question
             log.info("run=%s turn %s.%s started", run.id, started.attempt_number, started.try_number)
             return started, change.attempt
         return None
-
-    async def _next(self, run: Run, owner: Owner) -> Change:
-        if run.is_paused:  # the service stopped with the permission just given: nobody waits for it any more
-            *_, attempt = await owner.patiently(partial(self._store.attempts, run.id))
-            return lifecycle.lose_process(run, self._clock(), attempt=attempt)
-        return lifecycle.start_turn(run, owner.lease, self._clock())
 
     async def _take_turn(self, owner: Owner, run: Run, attempt: Attempt) -> Run:
         transcript = Transcript(run.attempt_number, run.try_number, run.handle)
@@ -152,59 +146,11 @@ class Worker:
             played.how = HowEnded(kind=gate.ExitKind.NONZERO, fault=Failure(failed.code, failed.message))
         else:
             if turn is not None:
-                how = await self._play(owner, played, turn, recorder)
+                how = await self._pauses.play(owner, turn, recorder, played.attempt)
                 played.how = replace(how, files=await self._stage.files(scene, run.job.contract))
                 played.warnings += turn.warnings
         played.rest = await recorder.close()
         return await self._finish(owner, played)
-
-    async def _play(self, owner: Owner, played: Played, turn: Turn, recorder: Recorder) -> HowEnded:
-        how = await turn.play(owner.interrupted)
-        while isinstance(how, PermissionAsked):
-            await self._pause(owner, played, how, recorder)
-            await self._await_answer(owner, turn, recorder)
-            how = await turn.play(owner.interrupted)
-        return how
-
-    async def _pause(self, owner: Owner, played: Played, asked: PermissionAsked, recorder: Recorder) -> None:
-        output = await recorder.pause()
-
-        async def decide(run: Run) -> Change | None:
-            if run.ending is not None:
-                return None  # the turn is told so as soon as it goes on
-            change = questions.ask_permission(
-                run,
-                permission.question(asked),
-                self._clock(),
-                output=output,
-                handle=played.transcript.handle,
-            )
-            return replace(change, attempt=played.attempt)
-
-        run = await owner.commit(decide)
-        if run.ending is not None:
-            recorder.put_back(output)
-        log.info("run=%s turn %s pauses: %s", run.id, run.attempt_number, run.state.value)
-
-    async def _await_answer(self, owner: Owner, turn: Turn, recorder: Recorder) -> None:
-        """Unless it is told to end, or its process dies: then the turn finds out when it goes on."""
-        replied = asyncio.ensure_future(owner.replied.wait())
-        try:
-            await turn.resting(owner.interrupted, replied)
-        finally:
-            replied.cancel()
-        if not owner.replied.is_set() or owner.interrupted.done() or not turn.is_alive:
-            return
-        owner.replied.clear()
-
-        async def decide(run: Run) -> Change | None:
-            return None if run.ending is not None else lifecycle.go_on(run, self._clock())
-
-        run = await owner.commit(decide)
-        recorder.go_on()
-        asked = await owner.patiently(partial(self._store.interaction, run.id, run.questions))
-        if run.state is State.RUNNING and asked is not None and asked.answer is not None:
-            turn.answer(permission.decide(asked.question, asked.answer))
 
     async def _begin(self, owner: Owner, scene: Scene, played: Played, recorder: Recorder) -> Turn | None:
         """The process and the first words to it; None if we are told to let go before anything is started."""
@@ -251,7 +197,9 @@ class Worker:
             if run.is_paused and run.ending is None:
                 await owner.let_go()
                 report = _said(played, owner.parting)
-                return lifecycle.lose_process(run, self._clock(), attempt=played.attempt, report=report)
+                return lifecycle.lose_process(
+                    run, self._clock(), attempt=played.attempt, report=report, fault=played.how.fault
+                )
             if owner.is_told(Interrupt.STOPPING) and played.how.is_cut_off and run.ending is None:
                 await owner.let_go()
                 return self._cut_off(run, played, _said(played, owner.parting))
@@ -280,12 +228,7 @@ class Worker:
     async def _await_reply(self, owner: Owner) -> bool:
         """A resident process waits for a person, and with it its slot. True when there is a reply to play."""
         assert owner.session is not None
-        replied = asyncio.ensure_future(owner.replied.wait())
-        try:
-            await first(owner.session.process.exited, owner.interrupted, replied)
-        finally:
-            replied.cancel()
-        if owner.replied.is_set() and not owner.interrupted.done():
+        if await owner.reply_or(owner.session.process.exited):
             return True
         await owner.let_go()
         run = await self._settle(owner)
@@ -296,7 +239,12 @@ class Worker:
 
         async def decide(run: Run) -> Change | None:
             if run.state is State.WAITING_USER or run.ending is not None:
-                return lifecycle.lose_process(run, self._clock(), report=TurnReport(warnings=owner.parting))
+                return lifecycle.lose_process(
+                    run,
+                    self._clock(),
+                    report=TurnReport(warnings=owner.parting),
+                    is_meant=owner.is_told(Interrupt.STOPPING),
+                )
             return None  # a reply came in the same moment; the next turn loads the session
 
         return await owner.commit(decide)

@@ -81,7 +81,8 @@ class SqliteReads:
     async def owned(self) -> list[Run]:
         found = await self._all(
             "SELECT * FROM runs WHERE state = 'running' "
-            "OR (state IN ('queued', 'waiting_user') AND ending IS NOT NULL)"
+            "OR (state IN ('queued', 'waiting_user') AND ending IS NOT NULL) "
+            f"OR (state = 'queued' AND next_turn = '{NextTurn.PERMISSION}')"
         )
         return [rows.run_of(row) for row in found]
 

@@ -255,7 +255,7 @@ class HistoryEntry(BaseModel):
     source: str
     asked_at: str
     response: str | None
-    resolution_mode: Literal["user_reply", "auto_decide_timeout"] | None
+    resolution_mode: Literal["user_reply", "auto_decide_timeout", "withdrawn"] | None
     resolved_at: str | None
     resolved_by: str | None
 

@@ -1,0 +1,140 @@
+"""A process and the dialect it speaks, from what it is lent to its end: for one turn, or resident for many."""
+
+from __future__ import annotations
+
+import logging
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from turnkeeper.core import permission
+from turnkeeper.core.errors import Warn
+from turnkeeper.core.gate import ExitKind
+from turnkeeper.core.permission import PermissionAsked
+from turnkeeper.core.run import RunWarning, Timeouts
+from turnkeeper.engines import census, memory
+from turnkeeper.engines.base import Dialect
+from turnkeeper.engines.lending import Lent, lend
+from turnkeeper.engines.lines import Line
+from turnkeeper.engines.process import Exit, Process
+from turnkeeper.engines.spawn import Command
+from turnkeeper.runtime.waits import first
+from turnkeeper.skills.workspace import discard
+
+if TYPE_CHECKING:
+    from turnkeeper.runtime.turns import Turn
+
+log = logging.getLogger(__name__)
+
+LEAVE_SEC = 1.0
+"""How long a resident agent may take to go by itself. Some count to two first, and what they know is on the disk."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """How a process is started, what of that may be remembered, and what it is lent meanwhile."""
+
+    command: Command
+    record: Mapping[str, Any] = field(default_factory=dict)
+    login_files: Mapping[str, Path] = field(default_factory=dict)
+    home: Path
+    scratch: Path
+    note: Path
+    """Where it is written down what was lent."""
+
+
+class Session:
+    """A process and the dialect it speaks: for one turn, or resident for many."""
+
+    def __init__(self, start: Start, dialect: Dialect, timeouts: Timeouts) -> None:
+        self._start = start
+        self._lent: Lent | None = None
+        self.oom_kills: int | None = None
+        """How many there had been when the turn began."""
+        self.dialect = dialect
+        self.timeouts = timeouts
+        self.turn: Turn | None = None
+        self.process: Process
+
+    @property
+    def record(self) -> Mapping[str, Any]:
+        return self._start.record
+
+    def move_in(self) -> None:
+        """Before the process: a place for its temporary files, and the operator's login if it needs that. Blocking."""
+        start = self._start
+        discard(start.scratch)  # of a turn that a crash cut off
+        start.scratch.mkdir(mode=0o700, parents=True)
+        if start.login_files:
+            self._lent = lend(start.login_files, start.home, start.note)
+
+    def move_out(self) -> list[RunWarning]:
+        """When nothing of the process is alive, also if it never was. Blocking."""
+        discard(self._start.scratch)
+        lent, self._lent = self._lent, None
+        problems = lent.take_back() if lent else []
+        return [RunWarning(Warn.LOGIN_NOT_RETURNED, problem) for problem in problems]
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        lent = self._lent.secrets if self._lent is not None else frozenset()
+        return self._start.command.secrets | lent
+
+    def start(self, mark: str, stdout: Path, stderr: Path) -> None:
+        command = replace(self._start.command, secrets=self.secrets)
+        self.process = Process.spawn(command, mark=mark, stdout=stdout, stderr=stderr, on_line=self._hear)
+
+    def exit_kind(self, ended: Exit) -> ExitKind:
+        if ended.signal is None:
+            return ExitKind.OK if ended.code == 0 else ExitKind.NONZERO
+        is_counted = self.oom_kills is not None and (memory.oom_kills() or 0) > self.oom_kills
+        return (
+            ExitKind.OOM_KILLED if ended.signal == signal.SIGKILL and is_counted else ExitKind.FOREIGN_SIGNAL
+        )
+
+    @property
+    def is_alive(self) -> bool:
+        return not self.process.exited.done()
+
+    @property
+    def is_resting(self) -> bool:
+        """Between two turns, or in a pause of one."""
+        return self.turn is None or self.turn.is_paused
+
+    def _hear(self, stream: str, line: Line) -> None:
+        if self.turn is not None:
+            self.turn.hear(stream, line)
+        elif stream == "stdout":
+            self._hear_aside(line)
+
+    def _hear_aside(self, line: Line) -> None:
+        """Between two turns nothing counts; but an agent that asks for something must not wait for ever."""
+        heard = self.dialect.hear(line)
+        for event in heard.events if heard else ():
+            if isinstance(event, PermissionAsked):
+                self.refuse(event)
+        if heard and heard.answer:
+            self.process.write(heard.answer)
+
+    def refuse(self, asked: PermissionAsked) -> None:
+        """Nobody could be asked about it."""
+        log.warning("%s asked for a permission out of turn, and did not get it", self.process.mark)
+        self.process.write(self.dialect.answer(asked.key, permission.rejected(asked.choices)))
+
+    async def leave(self) -> list[census.Found]:
+        """A polite end after the last turn: a resident agent exits when its input closes."""
+        if self.is_alive:
+            self.process.close_stdin()
+            await first(self.process.exited, timeout=min(self.timeouts.result_grace_sec, LEAVE_SEC))
+        return await self.end()
+
+    async def end(self) -> list[census.Found]:
+        """Nothing of the process's tree is alive after this but what survives even SIGKILL: that is returned."""
+        if not self.is_alive and not await self.process.leftovers():
+            return []
+        return await self.process.end(step_sec=self.timeouts.step_sec)
+
+    def close(self) -> None:
+        self.process.close()
