@@ -3,6 +3,8 @@
 
 PYTHON ?= python3
 ARGS ?=
+CYCLES ?= 1000
+SEED ?=
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip -qq --disable-pip-version-check
@@ -17,7 +19,7 @@ MADE_BY := \# Made from uv.lock by `make lock`, for machines that have pip and n
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help run test test-live check spec docs lock clean format same-python
+.PHONY: help run test test-live soak check spec docs lock clean format same-python
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +32,9 @@ test: $(VENV)/.dev ## run the tests
 
 test-live: $(VENV)/.dev ## run the tests with the real CLIs, which npm fetches once (1.5 GB; ARGS="-k codex" for one)
 	@$(PY) -m pytest tests/live --numprocesses 2 --dist loadgroup $(ARGS)
+
+soak: $(VENV)/.dev ## kill resident engines and their service 1,000 times, and count what is left (CYCLES=100 SEED=7)
+	@$(PY) -m tests.crash.soak --cycles $(CYCLES) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 check: $(VENV)/.dev ## format, lint, types, import rules, lock files
 	@echo "== format"
