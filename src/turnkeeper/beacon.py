@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -49,8 +50,12 @@ def put_out(data_dir: Path) -> None:
 
 
 def seen(data_dir: Path) -> Beacon | None:
+    """Nothing but a plain file: whoever waits for something else to speak would wait for ever."""
     try:
-        return msgspec.json.decode((data_dir / NAME).read_bytes(), type=Beacon)
+        file = os.open(data_dir / NAME, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(file, "rb") as kept:
+            is_plain = stat.S_ISREG(os.fstat(kept.fileno()).st_mode)
+            return msgspec.json.decode(kept.read(), type=Beacon) if is_plain else None
     except (OSError, msgspec.DecodeError):
         return None
 

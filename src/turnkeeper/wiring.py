@@ -76,6 +76,8 @@ class Sighting:
     """None: nobody does."""
     beacon: Beacon | None
     """The owner's own, as soon as it answers; without an owner, that of a service which was killed."""
+    is_elsewhere: bool = False
+    """The owner is on another machine, or in another container."""
 
 
 @contextlib.asynccontextmanager
@@ -172,9 +174,11 @@ async def archive(settings: Settings) -> AsyncIterator[Archive]:
 
 def sight(settings: Settings) -> Sighting:
     owner, left = owner_of(settings.data_dir), beacon.seen(settings.data_dir)
-    if owner is not None and left is not None and left.pid != owner.pid:
-        left = None  # of one that was killed: whoever listens there now must not be told our token
-    return Sighting(owner, left)
+    is_elsewhere = owner is not None and owner.host != socket.gethostname()
+    if owner is not None and left is not None and (is_elsewhere or left.pid != owner.pid):
+        # Of one that was killed, or of another machine: whoever listens there here must not be told our token.
+        left = None
+    return Sighting(owner, left, is_elsewhere)
 
 
 def known_engines(settings: Settings) -> dict[str, Engine]:
@@ -198,15 +202,17 @@ def known_engines(settings: Settings) -> dict[str, Engine]:
     return engines(configs)
 
 
-async def install_engine(settings: Settings, name: str, report: Report) -> list[Installed]:
+def programs_of(settings: Settings, name: str) -> list[str]:
+    """What is installed for an engine: itself, and what makes a resident agent of it."""
+    return list(managed.packages_of(known_engines(settings)[name]))
+
+
+async def install_program(settings: Settings, name: str, program: str, report: Report) -> Installed:
     """By npm, into the folder of engines; `report` is told of each step."""
-    packages = managed.packages_of(known_engines(settings)[name])
+    package = managed.packages_of(known_engines(settings)[name])[program]
     if settings.engines_dir is None:
         prepare_data_dir(settings.data_dir)
-    return [
-        await managed.install(program, package, settings.engine_folder, report)
-        for program, package in packages.items()
-    ]
+    return await managed.install(program, package, settings.engine_folder, report)
 
 
 async def examine_engine(

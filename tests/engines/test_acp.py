@@ -323,9 +323,31 @@ class TestOpening:
         assert client.result({}) == [SessionOpened(Handle("old-1", loadable=True))]
         assert client.last["method"] == "session/set_mode"
         client.result({})
-        assert client.update("agent_message_chunk", content={"type": "text", "text": "again"}) == [
-            TextDelta("again")
+        again = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "again"}}
+        heard = [
+            client.hear({"method": "session/update", "params": {"sessionId": session, "update": again}})
+            for session in ("another", "old-1")
         ]
+        assert heard == [[], [TextDelta("again")]], "what another session says is none of ours"
+
+    def test_session_that_is_saved_with_the_first_word(self) -> None:
+        """Before that it could not be loaded: a run that is cut off then had no session."""
+        for said in ({"content": {"type": "text", "text": "hi"}}, None):
+            client = Client(Manners(saves_late=True)).begin()
+            client.result(LOADS)
+            assert client.result({"sessionId": SESSION}) == []
+            if said:
+                opened, _ = client.update("agent_message_chunk", **said)
+            else:
+                opened, _ = client.result({"stopReason": "end_turn"})
+            assert isinstance(opened, SessionOpened)
+
+    def test_answers_that_come_again(self) -> None:
+        client = Client().opened()
+        for call in (1, 2, "login", 0, -1):
+            again = {"jsonrpc": "2.0", "id": call, "result": {"sessionId": "other", "protocolVersion": 1}}
+            assert client.hear(again) == []
+        assert client.methods == ["initialize", "session/new", "session/prompt"]
 
     @pytest.mark.parametrize(
         ("initialized", "loads", "loadable"),
@@ -347,7 +369,7 @@ class TestOpening:
     def test_agent_of_another_version(self, result: Any) -> None:
         client = Client().begin()
         version = result["protocolVersion"] if result else None
-        words = f"the agent speaks version {version} of its protocol, and not 1"
+        words = f"the agent speaks version {version} of its protocol, not 1"
         assert client.result(result) == [Ended(Failure(Code.ENGINE_FAILED, words))]
         assert client.last["method"] == "initialize"
 
@@ -364,7 +386,7 @@ class TestOpening:
         assert client.dialect.cancel() == b""
 
     @pytest.mark.parametrize(
-        "prompt", ["/x", " /x", "\n\t/compact", "$x", "  $skill", "/", "$", "/x\nand more"]
+        "prompt", ["/x", "\ufeff/x", " /x", "\n\t/compact", "$x", "  $skill", "/", "$", "/x\nand more"]
     )
     def test_a_reply_is_no_command(self, prompt: str) -> None:
         client = Client().opened(prompt)
@@ -416,7 +438,8 @@ class TestRefusal:
         """An agent that would not ask must not begin."""
         client = Client(Manners(modes={Permissions.ASK: "careful"}), permissions=Permissions.ASK)
         failure = self.refused("session/set_mode", client, code=-32602, message="no such mode")
-        assert failure == Failure(Code.ENGINE_FAILED, "no such mode")
+        words = "the agent cannot be put into its mode careful: no such mode"
+        assert failure == Failure(Code.ENGINE_FAILED, words)
 
     def test_title(self) -> None:
         """It is worth no turn."""
@@ -511,7 +534,7 @@ class TestTools:
             ({"kind": "edit"}, "edit", "pending"),
             ({"name": "Bash", "title": "touch x", "kind": "execute"}, "Bash", "pending"),
             ({"title": "Write", "kind": "edit", "status": "completed"}, "Write", "completed"),
-            ({"title": "x" * 5000, "status": "failed"}, "x" * MAX_TITLE, "failed"),
+            ({"title": "x" * 5000, "status": "failed"}, "x" * (MAX_TITLE - 1) + "…", "failed"),
             ({"title": ["odd"], "status": {"odd": 1}}, "tool", "{'odd': 1}"),
         ],
     )
@@ -570,9 +593,24 @@ class TestTools:
     def test_not_more_than_can_be_remembered(self) -> None:
         client = Client().opened()
         told = [client.update("tool_call", toolCallId=str(n)) for n in range(MAX_TOOLS + 10)]
-        assert [len(each) for each in told] == [1] * MAX_TOOLS + [0] * 10
+        assert [len(each) for each in told] == [1] * (MAX_TOOLS + 10)
+        kept = [client.update("tool_call_update", toolCallId=str(n), title="x") for n in (0, MAX_TOOLS + 1)]
+        assert [len(each) for each in kept] == [0, 1], "the last are not put together"
         client.begin("more")
         assert len(client.update("tool_call", toolCallId="0")) == 1, "the next turn has its own"
+
+    def test_what_is_over_is_forgotten(self) -> None:
+        client = Client().opened()
+        for number in range(3 * MAX_TOOLS):
+            assert len(client.update("tool_call", toolCallId=str(number), status="completed")) == 1
+            assert client.update("tool_call_update", toolCallId=str(number), status="failed") == []
+
+    def test_all_of_a_long_command_is_shown_to_whoever_decides(self) -> None:
+        command = "echo a; " * 200 + "touch evil"
+        (asked,) = Client(permissions=Permissions.ASK).opened().asked(0, title=command, kind="execute")
+        assert isinstance(asked, PermissionAsked)
+        assert asked.title.endswith("…")
+        assert asked.tool["title"] == command
 
 
 class TestUsage:

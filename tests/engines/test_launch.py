@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.engines import npm
 from tests.engines.recordings import ENGINES, a_plan, command_of
 from turnkeeper.core.errors import EngineNotReady, InvalidRequest, ModelUnknown, SettingsInvalid
 from turnkeeper.core.run import Mode, Permissions
@@ -382,6 +383,7 @@ GEMINI: dict[str, Any] = {
         "enableAutoUpdateNotification": False,
         "plan": {"enabled": False},
     },
+    "hooksConfig": {"enabled": False},
     "privacy": {"usageStatisticsEnabled": False},
     "telemetry": {"enabled": False},
 }
@@ -393,6 +395,7 @@ QWEN_CODE: dict[str, Any] = {
     "telemetry": {"enabled": False},
     "memory": {"enableManagedAutoMemory": False},
     "model": {"generationConfig": {"maxRetries": 0}},
+    "disableAllHooks": True,
     "modelProviders": {"openai": []},
 }
 
@@ -648,9 +651,9 @@ RESIDENTS = {
     "opencode": {Permissions.ALLOW: "acp", Permissions.ASK: "acp"},
     "qwen": {
         Permissions.ALLOW: "--acp --yolo --allowed-mcp-server-names none"
-        f" --exclude-tools {WAITING['qwen']}{{model}}",
+        f" --exclude-tools {WAITING['qwen']},agent{{model}}",
         Permissions.ASK: f"--acp {ASKING} --allowed-mcp-server-names none"
-        f" --exclude-tools {WAITING['qwen']}{{model}}",
+        f" --exclude-tools {WAITING['qwen']},agent{{model}}",
     },
     "iflow": {
         Permissions.ALLOW: "--experimental-acp --yolo --thinking{model}",
@@ -704,7 +707,8 @@ def test_resident_start(
         launch: Launch = settled(engine).launch(a_resident(session, model=model, permissions=permissions))
         assert launch.argv == (*command, *words(engine, template, Mode.AUTO, model))
         assert launch.program == command
-        assert launch.version == ("4.5.6" if engine in ADAPTED else "1.2.3")
+        behind = CLIS[engine].adapter
+        assert launch.version == (f"1.2.3 by {behind.program} 4.5.6" if behind else "1.2.3")
 
 
 @each_cli
@@ -738,9 +742,10 @@ MORE: dict[str, dict[Permissions, dict[str, Any]]] = {
         Permissions.ALLOW: UNTITLED,
         Permissions.ASK: UNTITLED
         | {
-            "permission": dict.fromkeys(
-                ("bash", "edit", "webfetch", "external_directory", "doom_loop"), "ask"
-            ),
+            "permission": {
+                **dict.fromkeys(("bash", "edit", "webfetch", "external_directory", "doom_loop"), "ask"),
+                "task": "deny",
+            },
             "experimental": {"continue_loop_on_deny": True},
         },
     },
@@ -887,12 +892,26 @@ class TestAdapter:
     ) -> None:
         kind = CLIS[engine].adapter
         assert kind is not None
-        found = program(tmp_path / "bin" / kind.program)
+        script = npm.lay_out(tmp_path / "node_modules", kind.package)
+        found = npm.launcher(tmp_path / "node_modules", kind.package, tmp_path / "bin", kind.program)
+        node = npm.program(tmp_path / "bin" / "node", "echo v22.0.0")
         monkeypatch.setenv("PATH", f"{found.parent}:/bin")
         cli: CliEngine = made(engine)
         launch = cli.launch(a_resident())
-        assert (launch.argv, launch.env[kind.variable]) == ((str(found),), str(stub))
+        assert (launch.argv, launch.env[kind.variable]) == ((str(node), str(script)), str(stub))
         assert cli.launch(a_plan()).argv[0] == str(stub), "without it, the CLI itself"
+
+    def test_another_program_of_its_name_is_none(
+        self, engine: str, made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        kind = CLIS[engine].adapter
+        assert kind is not None
+        found = program(tmp_path / "bin" / kind.program)
+        monkeypatch.setenv("PATH", f"{found.parent}:/bin")
+        ready = made(engine).readiness(ProfileKind.STICKY)
+        assert (ready.ready, ready.path) == (False, str(found))
+        assert kind.package.name in (ready.reason or "")
+        assert "engines install" in (ready.fix or "")
 
     def test_starts_the_program_that_was_found(
         self, engine: str, adapter: Path, logins: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -998,7 +1017,7 @@ class TestOwnAgent:
         assert (agent.name, agent.profiles, agent.default_model) == ("mine", (ProfileKind.STICKY,), "m-1")
         assert agent.asks is False
         ready = agent.readiness(ProfileKind.STICKY)
-        assert (ready.ready, ready.version, ready.warning) == (True, "1.2.3", None)
+        assert (ready.ready, ready.version, ready.warning) == (True, None, None)
         assert ready.login == Login(LoginKind.NOT_NEEDED)
         missing = AcpAgent("mine", EngineConfig(command=("/opt/mine",))).readiness()
         assert missing.reason == "engines.mine.command names '/opt/mine', which does not exist"

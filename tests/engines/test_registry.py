@@ -109,7 +109,7 @@ def test_what_an_agent_of_the_operator_cannot_be_told(name: str, value: Any) -> 
     config = EngineConfig(command=("x",), **{name: value})
     assert refusal({"mine": config}) == (
         f"engines.mine.{name}: nothing is known of this agent but its command; "
-        "it takes command, model, env, asks, modes"
+        "it takes command, model, env, limit, asks, modes"
     )
 
 

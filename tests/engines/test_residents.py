@@ -370,7 +370,12 @@ NAMED = {"codex": "gpt-5.5", "claude": "claude-opus-5-5", "gemini": "gemini-2.5-
 
 @pytest.mark.parametrize("name", CALLS)
 def test_tokens_are_counted_once(name: str) -> None:
-    """Of each turn by itself. opencode tells the last answer of a turn only."""
+    """Of each turn by itself. opencode tells the last answer of a turn only, and the claude of the recordings had no
+    title yet: it asked for one, beside each of its first prompts, and counts that."""
+    if name == "claude":
+        (only,) = played(name, "load").turns
+        assert sum(only.transcript.usage.values()) == COUNTED[name]
+        return
     first, second = played(name, "two-turns").turns
     assert first.transcript.usage == second.transcript.usage
     assert sum(first.transcript.usage.values()) == COUNTED.get(name, 0)

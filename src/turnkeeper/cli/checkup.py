@@ -67,9 +67,8 @@ class NotTold(Exception):
 
 
 def look(settings: Settings) -> Checkup:
-    known = wiring.known_engines(
-        settings
-    )  # a wrong setting is said at once, and not taken for a fault of the data
+    # A wrong setting is said at once, and not taken for a fault of the data.
+    known = wiring.known_engines(settings)
     found = wiring.sight(settings)
     service, told = _service(settings, found)
     return Checkup(
@@ -130,6 +129,11 @@ def _disk(data_dir: Path) -> Check:
 def _service(settings: Settings, found: wiring.Sighting) -> tuple[list[Check], Told | None]:
     if found.owner is None:
         return [_not_running(settings, found.beacon)], None
+    if found.is_elsewhere:
+        words = f"{found.owner} has the data directory"
+        return [
+            Check("service", Outcome.WARN, words, f"ask there: turnkeeper doctor on {found.owner.host}")
+        ], None
     if found.beacon is None:
         words = f"{found.owner} has the data directory and does not answer: it is starting or stopping"
         return [Check("service", Outcome.WARN, words, "look again in a moment; its log tells more")], None
@@ -178,7 +182,10 @@ def _ask(beacon: Beacon, token: str | None) -> Told:
         httpx.Client(base_url=beacon.url, headers=headers, timeout=ANSWER_SEC, trust_env=False) as http,
     ):
         status = schemas.Status.model_validate(_json(http.get("/v1/status")))
-        engines = schemas.Engines.model_validate(_json(http.get("/v1/engines", timeout=ENGINES_SEC)))
+        try:
+            engines = schemas.Engines.model_validate(_json(http.get("/v1/engines", timeout=ENGINES_SEC)))
+        except httpx.TimeoutException:
+            engines = schemas.Engines(engines=[])  # one of them does not answer: the service itself does
         return Told(status, engines)
 
 

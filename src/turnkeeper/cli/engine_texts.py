@@ -100,6 +100,8 @@ def notes(found: Iterable[Told]) -> str:
             continue
         lines += ["", told["warning"]] if told["warning"] else []
         resident = told["resident"]
+        if resident and resident["warning"] not in (None, told["warning"]):
+            lines += ["", resident["warning"]]
         if resident and not resident["ready"]:
             lines += ["", f"{told['name']} cannot be a resident agent: {resident['reason']}"]
             lines += [f"  fix: {resident['fix']}"] if resident["fix"] else []

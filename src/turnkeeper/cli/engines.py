@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -54,14 +55,16 @@ def install(names: Name, data_dir: DataDir = None, as_json: AsJson = False) -> N
     failed: dict[str, TurnkeeperError] = {}
     for name in _chosen(settings, names):
         try:
-            fresh = _install(settings, name)
+            for each in _install(settings, name):
+                done.append(each)
+                if not as_json:
+                    typer.echo(texts.installed(each))
         except TurnkeeperError as error:
             failed[name] = error
             complain(error.message)
         else:
-            done += fresh
             if not as_json:
-                _tell_installed(settings, name, fresh)
+                _tell_what_is_left(settings, name)
     if as_json:
         refusals = [
             {"name": name, "code": error.code, "message": error.message} for name, error in failed.items()
@@ -138,15 +141,15 @@ def _chosen(settings: Settings, names: list[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _install(settings: Settings, name: str) -> list[Installed]:
+def _install(settings: Settings, name: str) -> Iterator[Installed]:
+    """One program after the other: what is there stays there, whatever becomes of the next."""
     from turnkeeper import wiring
 
-    return run(name, lambda report: wiring.install_engine(settings, name, report), plainly=True)
+    for program in wiring.programs_of(settings, name):
+        yield run(name, partial(wiring.install_program, settings, name, program), plainly=True)
 
 
-def _tell_installed(settings: Settings, name: str, done: list[Installed]) -> None:
-    for each in done:
-        typer.echo(texts.installed(each))
+def _tell_what_is_left(settings: Settings, name: str) -> None:
     engine = _known(settings)[name]
     if settings.engines.get(name) and settings.engines[name].command:
         typer.echo(f"  it is not used as long as engines.{name}.command is set")

@@ -6,8 +6,9 @@ stored bytes. The ids of our calls are fixed, so stored answers tell what they a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -28,15 +29,15 @@ from turnkeeper.core.turn import (
     TurnEvent,
 )
 from turnkeeper.engines import acptold, meaning
-from turnkeeper.engines.acptold import Tool
+from turnkeeper.engines.acptold import Tool, shortened
 from turnkeeper.engines.base import Heard, TurnPlan, read_object
 from turnkeeper.engines.dialect import usage
-from turnkeeper.engines.lines import Line
+from turnkeeper.engines.lines import Line, plain
 from turnkeeper.engines.process import Exit
 
 PROTOCOL_VERSION = 1
 INITIALIZE, OPEN_SESSION, FIRST_PROMPT = 1, 2, 3
-LOGIN, MODEL, TITLE = "login", "model", "title"
+LOGIN, MODE, MODEL, TITLE = "login", "mode", "model", "title"
 AUTH_REQUIRED, METHOD_NOT_FOUND = -32000, -32601
 WORDS = ("details", "message")
 NAMES = ("code", "errorKind", "errorName", "codexErrorInfo")
@@ -45,6 +46,8 @@ MAX_ID = 1000
 MAX_TOOLS = 1000
 """Calls of a turn that are remembered until they are over."""
 
+# A byte order mark is white space to the agents, which are written in JavaScript.
+_COMMAND = re.compile(r"[\s\ufeff]*[/$]")
 _encode = msgspec.json.Encoder().encode
 
 
@@ -60,6 +63,8 @@ class Manners:
     """It takes the model by `session/set_model`, and not as a word of its command line."""
     loads: bool = True
     """False: it says that it can load a session, and does not always."""
+    saves_late: bool = False
+    """Its session can be loaded when it has begun to answer, and not before."""
     title: str | None = None
     """Of its session: without one, some ask a model for it."""
     meta: Mapping[str, Any] = field(default_factory=dict)
@@ -80,14 +85,20 @@ class AcpDialect:
         self._is_opening = False
         self._prompt = ""
         self._next_id = FIRST_PROMPT
-        self._setup: Iterator[tuple[str, bytes]] = iter(())
-        """What is still to be said before the first prompt, by the ids of the calls."""
-        self._awaited = ""
+        self._setup: Iterator[bytes] = iter(())
+        """What is still to be said before the first prompt."""
+        self._awaited: int | str | None = None
+        """The call of ours that is still to be answered."""
+        self._named: list[TurnEvent] = []
+        """The session, as long as it is not to be relied on."""
         self._tools: dict[str, Tool] = {}
+        self._over: set[str] = set()
         self._requests: dict[str, int | str] = {}
         """Permissions that are still to be answered: the ids of the agent's calls."""
         self._asked = 0
         self._used: dict[str, int] = {}
+        self._misuse: str | None = None
+        self._is_understood = False
         self._has_rejected = False
         self._words = ""
         """Of a person who rejected: what the agent hears when it has given up."""
@@ -95,6 +106,7 @@ class AcpDialect:
     def begin(self, prompt: str) -> bytes:
         self._prompt, self._words = prompt, ""
         self._tools.clear()
+        self._over.clear()
         self._requests.clear()
         self._asked = 0
         self._has_rejected = False
@@ -102,7 +114,7 @@ class AcpDialect:
         if self._session_id is not None:
             return self._send_prompt()
         # Some agents reject an initialize without explicit capabilities.
-        return _request(
+        return self._call(
             INITIALIZE,
             "initialize",
             {
@@ -121,18 +133,17 @@ class AcpDialect:
         said = read_object(line)
         if said is None or said.get("jsonrpc") != "2.0":
             return None
+        self._is_understood = True
         match said:
-            case {"method": "session/update", "params": {"update": dict(update)}}:
-                # While a session is being loaded the agent repeats what was said before. Nothing counts until
-                # it has its prompt.
-                return Heard(()) if self._is_opening else Heard(self.update(update))
+            case {"method": "session/update", "params": {"update": dict(update)} as params}:
+                return Heard(self._updated(params.get("sessionId"), update))
             case {"method": str(method), "id": int() | str() as call}:
                 return self._called(method, call, said.get("params"))
             case {"method": "$/cancel_request", "params": {"requestId": int() | str() as call}}:
                 return Heard(self._withdraw(call))
             case {"method": str()}:
                 return Heard(())
-            case {"id": int() | str() as call}:
+            case {"id": int() | str() as call} if not isinstance(call, bool):
                 return self._response(call, said)
             case _:
                 return None
@@ -142,11 +153,30 @@ class AcpDialect:
         return [PermissionWithdrawn(key) for key in gone if self._requests.pop(key, None) is not None]
 
     def hear_stderr(self, line: Line) -> Heard | None:
+        text = plain(line.data[:MAX_ID]).strip()
+        if self._misuse is None and meaning.MISUSED.search(text):
+            self._misuse = text
         return None
 
     def finish(self, ended: Exit, stderr: str) -> Sequence[TurnEvent]:
-        failure = meaning.of_stderr(stderr) if ended.code else None
+        if not ended.code:
+            return []
+        failure = meaning.of_stderr(stderr)
+        if self._misuse is not None and not self._is_understood:
+            words = f"the agent does not take the arguments that it was started with: {self._misuse}"
+            failure = Failure(Code.ENGINE_ARGS_REJECTED, words, None, meaning.evidence(stderr, words))
         return [Ended(failure)] if failure else []
+
+    def _updated(self, session_id: object, update: dict[str, Any]) -> Sequence[TurnEvent]:
+        """While a session is being loaded the agent repeats what was said before; others are none of ours."""
+        known = self._session_id or (self._plan.session.session_id if self._plan.session else session_id)
+        if self._is_opening or session_id != known:
+            return []
+        return [*self._name(), *self.update(update)]
+
+    def _name(self) -> list[TurnEvent]:
+        named, self._named = self._named, []
+        return named
 
     def cancel(self) -> bytes:
         """With the permissions that are still open: their answers are of no use any more."""
@@ -172,7 +202,7 @@ class AcpDialect:
             return Heard(())
         error = said.get("error")
         if isinstance(error, dict) and call != TITLE:
-            return Heard([Ended(self._failure(call, error))])
+            return Heard([*self._name(), Ended(self._failure(call, error))])
         result = said.get("result")
         result = result if isinstance(result, dict) else {}
         if call == INITIALIZE:
@@ -187,20 +217,21 @@ class AcpDialect:
 
     def _is_stray(self, call: int | str) -> bool:
         """An answer to what is over, or was never asked. Of a turn that is read again alone, any prompt may be."""
-        if isinstance(call, str):
-            return call not in (LOGIN, self._awaited)
-        return call > OPEN_SESSION and self._session_id is not None and call != self._next_id - 1
+        is_alone = self._session_id is None and isinstance(call, int) and call >= FIRST_PROMPT
+        return call != self._awaited and not is_alone
 
     def _initialized(self, result: dict[str, Any]) -> Heard:
         version, capabilities = result.get("protocolVersion"), result.get("agentCapabilities")
         if version != PROTOCOL_VERSION:
-            words = f"the agent speaks version {version} of its protocol, and not {PROTOCOL_VERSION}"
+            words = (
+                f"the agent speaks version {shortened(str(version))} of its protocol, not {PROTOCOL_VERSION}"
+            )
             return Heard([Ended(Failure(Code.ENGINE_FAILED, words))])
         can_load = isinstance(capabilities, dict) and capabilities.get("loadSession") is True
         self._loadable = can_load and self._manners.loads
         if self._manners.login is None:
             return self._open_session()
-        return Heard((), _request(LOGIN, "authenticate", {"methodId": self._manners.login}))
+        return Heard((), self._call(LOGIN, "authenticate", {"methodId": self._manners.login}))
 
     def _open_session(self) -> Heard:
         self._is_opening = True
@@ -208,9 +239,9 @@ class AcpDialect:
         if self._manners.meta:
             params["_meta"] = dict(self._manners.meta)
         if self._plan.session is None:
-            return Heard((), _request(OPEN_SESSION, "session/new", params))
+            return Heard((), self._call(OPEN_SESSION, "session/new", params))
         params["sessionId"] = self._plan.session.session_id
-        return Heard((), _request(OPEN_SESSION, "session/load", params))
+        return Heard((), self._call(OPEN_SESSION, "session/load", params))
 
     def _opened(self, result: dict[str, Any]) -> Heard:
         known = self._plan.session.session_id if self._plan.session else None
@@ -222,38 +253,44 @@ class AcpDialect:
             return Heard([Ended(Failure(Code.ENGINE_FAILED, "the agent opened a session without an id"))])
         self._session_id = session_id
         self._setup = self._settings(session_id)
-        return Heard([SessionOpened(Handle(session_id, self._loadable))], self._go_on())
+        self._named = [SessionOpened(Handle(session_id, self._loadable))]
+        # One that is loaded is saved: it goes on with what it has.
+        is_saved = known is not None or not self._manners.saves_late
+        return Heard(self._name() if is_saved else (), self._go_on())
 
-    def _settings(self, session_id: str) -> Iterator[tuple[str, bytes]]:
+    def _settings(self, session_id: str) -> Iterator[bytes]:
         """Also of a session that was loaded: few remember them, and one that does may remember too much."""
         manners, plan = self._manners, self._plan
         chosen = {
-            "mode": ("session/set_mode", {"modeId": manners.modes.get(plan.permissions)}),
+            MODE: ("session/set_mode", {"modeId": manners.modes.get(plan.permissions)}),
             MODEL: ("session/set_model", {"modelId": plan.model if manners.sets_model else None}),
             TITLE: ("session/set_title", {"title": manners.title}),
         }
         for call, (method, params) in chosen.items():
             if None not in params.values():
-                yield call, _request(call, method, {"sessionId": session_id, **params})
+                yield self._call(call, method, {"sessionId": session_id, **params})
 
     def _go_on(self) -> bytes:
-        self._awaited, words = next(self._setup, ("", b""))
-        return words or self._send_prompt()
+        return next(self._setup, b"") or self._send_prompt()
 
     def _send_prompt(self) -> bytes:
         self._is_opening = False  # a change of its mode makes one speak
         call, self._next_id = self._next_id, self._next_id + 1
         prompt = [{"type": "text", "text": _as_words(self._prompt)}]
-        return _request(call, "session/prompt", {"sessionId": self._session_id, "prompt": prompt})
+        return self._call(call, "session/prompt", {"sessionId": self._session_id, "prompt": prompt})
+
+    def _call(self, call: int | str, method: str, params: dict[str, Any]) -> bytes:
+        self._awaited = call
+        return _line({"jsonrpc": "2.0", "id": call, "method": method, "params": params})
 
     def _prompted(self, result: dict[str, Any]) -> Heard:
         """A person who said something instead of permitting is heard now, in the same turn."""
-        spent = [*acptold.model(result), *self.count(acptold.spent(result))]
+        told = [*self._name(), *self.asides(), *acptold.model(result), *self.count(self.spent(result))]
         failure = self.stopped(result)
         if self._words and failure is None:
             self._prompt, self._words = self._words, ""
-            return Heard([*spent, Echo()], self._send_prompt())
-        return Heard([*spent, Ended(failure)])
+            return Heard([*told, Echo()], self._send_prompt())
+        return Heard([*told, Ended(failure)])
 
     def count(self, found: Mapping[str, int]) -> list[TurnEvent]:
         """Some tell of each call to the model; and a turn may have more than one prompt."""
@@ -268,6 +305,11 @@ class AcpDialect:
             return Failure(Code.SESSION_LOST, f"the agent cannot load the session: {failure.message}")
         if call == MODEL and failure.code not in TYPED:
             return Failure(Code.ENGINE_MODEL_UNKNOWN, f"{self._plan.model}: {failure.message}")
+        if call == MODE:
+            mode = self._manners.modes.get(self._plan.permissions)
+            return replace(
+                failure, message=f"the agent cannot be put into its mode {mode}: {failure.message}"
+            )
         return failure
 
     # What agents tell in their own ways
@@ -279,6 +321,7 @@ class AcpDialect:
         told = {name: data[name] for name in (*WORDS, *NAMES) if isinstance(data.get(name), str)}
         words = str(error.get("message") or "").removeprefix("Internal error").removeprefix(": ")
         message = words or next((told[name] for name in WORDS if name in told), "")
+        message = shortened(message, meaning.MAX_MESSAGE)
         if code == AUTH_REQUIRED:
             return Failure(Code.ENGINE_AUTH_REQUIRED, message or "the agent wants a login")
         named = Code.__members__.get(told.get("code", ""))
@@ -299,7 +342,15 @@ class AcpDialect:
             return None
         if reason == "cancelled" and self._has_rejected:
             return None
-        return Failure(Code.ENGINE_FAILED, f"the agent stopped its turn: {reason}")
+        return Failure(Code.ENGINE_FAILED, f"the agent stopped its turn: {shortened(str(reason))}")
+
+    def spent(self, result: Mapping[str, Any]) -> Mapping[str, int]:
+        """By one prompt."""
+        return acptold.spent(result)
+
+    def asides(self) -> Sequence[TurnEvent]:
+        """What it told beside the turn, when that ends."""
+        return []
 
     def update(self, update: dict[str, Any]) -> Sequence[TurnEvent]:
         match update:
@@ -317,18 +368,22 @@ class AcpDialect:
 
     def _tool(self, call: str, update: dict[str, Any]) -> Sequence[TurnEvent]:
         """Updates carry only what changed; a call is told when it begins and when it is over."""
-        tool = self._known(call)
-        if tool is None or tool.is_over:
+        if call in self._over or len(call) > MAX_ID:
             return []
+        tool = self._known(call)
         tool.learn(update)
-        if tool.is_told and not tool.is_over:
+        if tool.is_over:
+            self._tools.pop(call, None)
+            self._over = self._over | {call} if len(self._over) < MAX_TOOLS else {call}
+        elif tool.is_told:
             return []
         tool.is_told = True
         return [ToolCall(call, tool.name, tool.status, tool.input, tool.output)]
 
-    def _known(self, call: str) -> Tool | None:
-        if call not in self._tools and len(self._tools) >= MAX_TOOLS:
-            return None
+    def _known(self, call: str) -> Tool:
+        """Of very many at once, the last are not put together."""
+        if len(self._tools) >= MAX_TOOLS:
+            return self._tools.get(call, Tool())
         return self._tools.setdefault(call, Tool())
 
     # The agent's calls
@@ -342,7 +397,7 @@ class AcpDialect:
     def _request_permission(self, call: int | str, params: dict[str, Any]) -> Heard:
         told = params.get("toolCall")
         told = told if isinstance(told, dict) else {}
-        tool = self._known(str(told.get("toolCallId"))) or Tool()
+        tool = self._known(str(told.get("toolCallId"))[:MAX_ID])
         tool.learn({name: value for name, value in told.items() if name != "status"})
         title = tool.title or "to use a tool"
         choices = acptold.choices(params.get("options"))
@@ -362,18 +417,13 @@ class AcpDialect:
 
 def _as_words(prompt: str) -> str:
     """A reply that looks like a command to the agent is a reply. White space before it would not help with all."""
-    is_command = prompt.lstrip()[:1] in ("/", "$")
-    return f"The reply is:\n{prompt}" if is_command else prompt
+    return f"The reply is:\n{prompt}" if _COMMAND.match(prompt) else prompt
 
 
 def _outcome(call: int | str, decision: Decision) -> bytes:
     chosen = {"outcome": "selected", "optionId": decision.choice}
     outcome = {"outcome": "cancelled"} if decision.choice is None else chosen
     return _line({"jsonrpc": "2.0", "id": call, "result": {"outcome": outcome}})
-
-
-def _request(call: int | str, method: str, params: dict[str, Any]) -> bytes:
-    return _line({"jsonrpc": "2.0", "id": call, "method": method, "params": params})
 
 
 def _line(message: dict[str, Any]) -> bytes:

@@ -14,6 +14,10 @@ MAX_CHOICES = 20
 MAX_PRINTED = 64 * 1024
 
 
+def shortened(text: str, most: int = MAX_TITLE) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
 class Tool:
     """A call of a tool, put together from what is told of it bit by bit."""
 
@@ -40,7 +44,7 @@ class Tool:
 
     @property
     def status(self) -> str:
-        return str(self._known.get("status", OPEN[0]))
+        return shortened(str(self._known.get("status", OPEN[0])))
 
     @property
     def is_over(self) -> bool:
@@ -63,11 +67,12 @@ class Tool:
         """What a person needs to decide: which tool, with what."""
         names = {"toolCallId": "call_id", "kind": "kind", "rawInput": "input", "locations": "locations"}
         found = {ours: self._known.get(theirs) for theirs, ours in names.items()}
-        return found if self.input else found | {"content": self._known.get("content")}
+        # Of one that tells no input, all that it would do may stand in its title.
+        return found if self.input else found | {name: self._known.get(name) for name in ("title", "content")}
 
     def _text(self, *names: str) -> str:
         told = (self._known.get(name) for name in names)
-        return next((each[:MAX_TITLE] for each in told if isinstance(each, str) and each), "")
+        return next((shortened(each) for each in told if isinstance(each, str) and each), "")
 
     def _texts(self) -> list[str]:
         content = self._known.get("content")
@@ -88,11 +93,13 @@ def choices(options: Any) -> tuple[Choice, ...]:
     return tuple(
         Choice(
             option["optionId"],
-            str(option.get("name") or option["optionId"])[:MAX_TITLE],
-            str(option.get("kind") or ""),
+            shortened(str(option.get("name") or option["optionId"])),
+            shortened(str(option.get("kind") or "")),
         )
         for option in offered
-        if isinstance(option, dict) and isinstance(option.get("optionId"), str)
+        if isinstance(option, dict)
+        and isinstance(option.get("optionId"), str)
+        and len(option["optionId"]) <= MAX_TITLE
     )
 
 
@@ -103,10 +110,13 @@ def _quota(result: Mapping[str, Any]) -> Mapping[str, Any]:
     return quota if isinstance(quota, dict) else {}
 
 
-def model(result: Mapping[str, Any]) -> list[TurnEvent]:
+def model_usage(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     used = _quota(result).get("model_usage")
-    first = used[0] if isinstance(used, list) and used else None
-    return named(first.get("model")) if isinstance(first, dict) else []
+    return [row for row in used if isinstance(row, dict)] if isinstance(used, list) else []
+
+
+def model(result: Mapping[str, Any]) -> list[TurnEvent]:
+    return next((named(row.get("model")) for row in model_usage(result)), [])
 
 
 def spent(result: Mapping[str, Any]) -> dict[str, int]:

@@ -10,20 +10,25 @@ from typing import ClassVar
 
 from turnkeeper.core.errors import SettingsInvalid
 from turnkeeper.core.waiting import ProfileKind
+from turnkeeper.engines import programs
 from turnkeeper.engines.acp import Manners
 from turnkeeper.engines.base import EngineConfig, TurnPlan
 from turnkeeper.engines.cli import CliEngine
+from turnkeeper.engines.programs import Missing, Program
 
 
 class AcpAgent(CliEngine):
     skills_dir = ".agents/skills"
     profiles: tuple[ProfileKind, ...] = (ProfileKind.STICKY,)
-    takes: ClassVar[tuple[str, ...]] = ("command", "model", "env", "asks", "modes")
+    takes: ClassVar[tuple[str, ...]] = ("command", "model", "env", "limit", "asks", "modes")
 
     def __init__(self, name: str, config: EngineConfig) -> None:
         self.name = name
         super().__init__(config)
         self.asks = bool(config.asks)
+
+    def _find_cli(self) -> Program | Missing:
+        return programs.named(self.name, self._config.command)
 
     def manners(self, plan: TurnPlan) -> Manners:
         return Manners(modes=self._config.modes, sets_model=True)

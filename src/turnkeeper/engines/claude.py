@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from turnkeeper.core.run import Permissions
-from turnkeeper.core.turn import TurnEvent
-from turnkeeper.engines.acp import Manners
+from turnkeeper.core.turn import COUNTERS, TurnEvent
+from turnkeeper.engines import acptold
+from turnkeeper.engines.acp import AcpDialect, Manners
 from turnkeeper.engines.base import Dialect, TurnPlan
 from turnkeeper.engines.cli import BOTH, CliEngine, option
 from turnkeeper.engines.dialect import inclusive_usage, is_count, session_of
@@ -60,6 +61,25 @@ _OF_ITSELF = (
 )
 
 
+class ResidentClaudeDialect(AcpDialect):
+    def spent(self, result: Mapping[str, Any]) -> Mapping[str, int]:
+        """By model, with what sub-agents used: `usage` is without them."""
+        rows = acptold.model_usage(result)
+        counts = [row["token_count"] for row in rows if isinstance(row.get("token_count"), dict)]
+        if not counts:
+            return super().spent(result)
+        names = {
+            "inputTokens": "inputTokens",
+            "cachedInputTokens": "cachedReadTokens",
+            "cachedWriteTokens": "cachedWriteTokens",
+            "outputTokens": "outputTokens",
+            "reasoningOutputTokens": "thoughtTokens",
+            "totalTokens": "totalTokens",
+        }
+        each = [acptold.tokens({ours: row.get(theirs) for theirs, ours in names.items()}) for row in counts]
+        return {name: sum(row.get(name, 0) for row in each) for name in COUNTERS}
+
+
 class ClaudeEngine(CliEngine):
     name = "claude"
     profiles = BOTH
@@ -94,6 +114,7 @@ class ClaudeEngine(CliEngine):
         ),
         variable="CLAUDE_CODE_EXECUTABLE",
     )
+    resident = ResidentClaudeDialect
 
     def words(self, plan: TurnPlan) -> Sequence[str]:
         model, session = option("--model", plan.model), option("--resume", session_of(plan))

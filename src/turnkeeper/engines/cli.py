@@ -106,8 +106,8 @@ class CliEngine:
         if login.kind is LoginKind.NONE:
             reason = f"nobody is logged in to {self.name}, and no key is set"
             return replace(found, ready=False, reason=reason, fix=self._login_fix())
-        warning = self._untested(program.version, kind)
-        return replace(found, warning=warning, fix=self._other_version(program, kind) if warning else None)
+        warning, fix = self._untested(program, kind)
+        return replace(found, warning=warning, fix=fix)
 
     def login(self) -> Login:
         keys = [name for name in (*self.keys, *self._given) if self._is_key(name) and self.value(name)]
@@ -146,7 +146,7 @@ class CliEngine:
             files=self._files(login, plan),
             secrets={name: self._source(name) for name in env if self._is_secret(name)},
             login_files=self._login_files() if login.kind is LoginKind.FILE else {},
-            version=program.version,
+            version=self._version(program, plan.profile),
             program=program.command,
         )
 
@@ -205,6 +205,12 @@ class CliEngine:
 
     def _find_cli(self) -> Program | Missing:
         return programs.find(self.name, self.package, self._config, self.install)
+
+    def _version(self, program: Program, kind: ProfileKind) -> str | None:
+        cli = self._find_cli() if self._is_adapted(kind) else program
+        if self.adapter is None or cli is program or isinstance(cli, Missing):
+            return program.version
+        return f"{cli.version} by {self.adapter.program} {program.version}"
 
     def _is_adapted(self, kind: ProfileKind | None) -> bool:
         return self.adapter is not None and kind is ProfileKind.STICKY
@@ -282,20 +288,23 @@ class CliEngine:
             ways += [f"HOME={shlex.quote(str(home))} {command}" if home else command]
         return ", or: ".join(ways) or f"set engines.{self.name}.env to a variable with a key"
 
-    def _untested(self, version: str | None, kind: ProfileKind | None) -> str | None:
-        name, package = self.name, self.package
-        if self.adapter is not None and self._is_adapted(kind):
-            name, package = self.adapter.program, self.adapter.package
-        if package is None or version == package.version:
-            return None
-        which = f"{name} {version}" if version else f"this {name}, which does not tell its version,"
-        return f"{which} was not tested with this Turnkeeper; {package.version} was"
+    def _untested(self, program: Program, kind: ProfileKind | None) -> tuple[str | None, str | None]:
+        """What is to be known of its version, and what would do away with that. Behind an adapter is the CLI itself."""
+        if self.adapter is None or not self._is_adapted(kind):
+            return self._tested(self.name, self.package, program, "command")
+        adapted = self._tested(self.adapter.program, self.adapter.package, program, "resident_command")
+        return adapted if adapted[0] else self._tested(self.name, self.package, self._find_cli(), "command")
 
-    def _other_version(self, program: Program, kind: ProfileKind | None) -> str:
-        if program.is_configured:
-            setting = "resident_command" if self._is_adapted(kind) else "command"
-            return f"set engines.{self.name}.{setting} to another program, or leave it away"
-        return self._config.install_command(self.name)
+    def _tested(
+        self, name: str, package: Package | None, program: Program | Missing, setting: str
+    ) -> tuple[str | None, str | None]:
+        if package is None or isinstance(program, Missing) or program.version == package.version:
+            return None, None
+        told = program.version
+        which = f"{name} {told}" if told else f"this {name}, which does not tell its version,"
+        other = f"set engines.{self.name}.{setting} to another program, or leave it away"
+        fix = other if program.is_configured else self._config.install_command(self.name)
+        return f"{which} was not tested with this Turnkeeper; {package.version} was", fix
 
 
 def _laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

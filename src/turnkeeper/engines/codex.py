@@ -11,12 +11,12 @@ from typing import Any, ClassVar
 
 import tomli_w
 
-from turnkeeper.core.errors import Code, Warn
+from turnkeeper.core.errors import Code, EngineNotReady, Warn
 from turnkeeper.core.run import Failure, Permissions
 from turnkeeper.core.turn import Ended, Reasoning, Remark, Text, ToolCall, TurnEvent
 from turnkeeper.engines import meaning
 from turnkeeper.engines.acp import AcpDialect, Manners
-from turnkeeper.engines.base import Dialect, Login, LoginKind, TurnPlan
+from turnkeeper.engines.base import Dialect, Launch, Login, LoginKind, TurnPlan
 from turnkeeper.engines.cli import BOTH, CliEngine, option
 from turnkeeper.engines.dialect import CliDialect, session_usage
 from turnkeeper.engines.programs import Adapter, Package
@@ -83,9 +83,14 @@ class ResidentCodexDialect(AcpDialect):
 
     def _say_aside(self, text: str) -> Sequence[TurnEvent]:
         if _WARNS.match(text):
-            return [Remark(Warn.ENGINE_REMARK, text.strip())]
+            return [Remark(Warn.ENGINE_REMARK, text.strip()[: meaning.MAX_MESSAGE])]
         self._aside = f"{self._aside}{text}"[: meaning.MAX_READ]
         return []
+
+    def asides(self) -> Sequence[TurnEvent]:
+        """Of a turn that ended well: what it told of itself."""
+        words = "" if self._is_broken else self._aside.strip()
+        return [Remark(Warn.ENGINE_REMARK, words[: meaning.MAX_MESSAGE])] if words else []
 
     def stopped(self, result: Mapping[str, Any]) -> Failure | None:
         return meaning.failure(self._aside) if self._is_broken else super().stopped(result)
@@ -142,6 +147,16 @@ class CodexEngine(CliEngine):
 
     def dump(self, settings: Mapping[str, Any]) -> bytes:
         return tomli_w.dumps(settings).encode()
+
+    def launch(self, plan: TurnPlan) -> Launch:
+        """Rules in the workspace could give permissions that nobody gave: it trusts whatever is there."""
+        is_asking = plan.permissions is not Permissions.ALLOW
+        if is_asking and (plan.workspace / ".codex").exists():
+            raise EngineNotReady(
+                "the workspace has a folder .codex, whose rules could permit what a person should; remove it, "
+                "or run the job with `permissions` allow"
+            )
+        return super().launch(plan)
 
     def resident_variables(self, plan: TurnPlan) -> Mapping[str, str]:
         # So a model cannot be named by a file in the workspace instead.

@@ -32,6 +32,8 @@ SETTINGS: Mapping[str, Any] = {
         # A plan wants a person's approval, and without one approves itself.
         "plan": {"enabled": False},
     },
+    # Commands that a file in the workspace names would be run with the key in their environment.
+    "hooksConfig": {"enabled": False},
     "privacy": {"usageStatisticsEnabled": False},
     "telemetry": {"enabled": False},
 }

@@ -32,7 +32,11 @@ SETTINGS = {
 }
 
 ASKING = {
-    "permission": dict.fromkeys(("bash", "edit", "webfetch", "external_directory", "doom_loop"), "ask"),
+    "permission": {
+        **dict.fromkeys(("bash", "edit", "webfetch", "external_directory", "doom_loop"), "ask"),
+        # What an agent of its agent asks for is told to nobody, and waited for.
+        "task": "deny",
+    },
     # Else a refusal ends the turn without a word.
     "experimental": {"continue_loop_on_deny": True},
 }

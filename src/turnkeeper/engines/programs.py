@@ -72,12 +72,25 @@ def find(name: str, package: Package | None, config: EngineConfig, otherwise: st
     return _look(name, package, config, otherwise)
 
 
+def named(engine: str, command: tuple[str, ...]) -> Program | Missing:
+    """Of which nothing is known: not even that it can be asked for its version, and would not wait to be spoken to."""
+    program, *rest = command
+    path = shutil.which(_absolute(program))
+    if path is None:
+        return _configured(f"engines.{engine}.command", None, command)
+    return Program(command=(_absolute(program), *rest), path=path, is_configured=True)
+
+
 def find_adapter(adapter: Adapter, engine: str, config: EngineConfig) -> Program | Missing:
     if config.resident_command:
         setting = f"engines.{engine}.resident_command"
         return _configured(setting, adapter.package, config.resident_command)
-    found = _look(adapter.program, adapter.package, config, "")
-    return _with_fix(found, config.install_command(engine))
+    found = _with_fix(_look(adapter.program, adapter.package, config, ""), config.install_command(engine))
+    if isinstance(found, Program) and _package_folder(adapter.package, found.path) is None:
+        # There are others of that name, which want other words.
+        reason = f"{found.path} is not of the package {adapter.package.name}"
+        return Missing(reason, config.install_command(engine), found.path)
+    return found
 
 
 def _look(name: str, package: Package | None, config: EngineConfig, otherwise: str) -> Program | Missing:

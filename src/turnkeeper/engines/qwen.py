@@ -9,7 +9,7 @@ from typing import Any
 
 from turnkeeper.core.run import Mode, Permissions
 from turnkeeper.core.turn import TurnEvent
-from turnkeeper.engines.acp import AcpDialect
+from turnkeeper.engines.acp import AcpDialect, Manners
 from turnkeeper.engines.acptold import tokens
 from turnkeeper.engines.base import Dialect, Login, TurnPlan
 from turnkeeper.engines.cli import BOTH, CliEngine, option
@@ -27,7 +27,9 @@ SETTINGS: Mapping[str, Any] = {
     "memory": {"enableManagedAutoMemory": False},
     # Else a limit is tried again for more than seven minutes, without a word. Seven tries in some 80 s are left.
     "model": {"generationConfig": {"maxRetries": 0}},
-    # Else a file in the workspace could name another address for the key.
+    # Else a file in the workspace could name commands that are run with the key in their environment.
+    "disableAllHooks": True,
+    # Or name another address for the key.
     "modelProviders": {"openai": []},
 }
 QUIET: Mapping[str, Any] = {"ui": {"enableFollowupSuggestions": False}}
@@ -44,6 +46,8 @@ SWITCHES = {
 
 WAITING = ("ask_user_question", "enter_plan_mode", "exit_plan_mode")
 """Tools that wait for a person: a question is asked in words here, and ends the turn."""
+BEHIND = ("agent",)
+"""As a resident: its agents work on after the turn, uncounted, and begin another when they are done."""
 LATER = ("cron_create", "loop_wakeup", "monitor")
 """Tools by which a turn goes on by itself, some of them for ever."""
 
@@ -88,9 +92,12 @@ class QwenEngine(CliEngine):
 
     def resident_words(self, plan: TurnPlan) -> Sequence[str]:
         access = ("--yolo",) if plan.permissions is Permissions.ALLOW else ("--approval-mode", "default")
-        without = ("--exclude-tools", ",".join((*WAITING, *LATER)))
+        without = ("--exclude-tools", ",".join((*WAITING, *LATER, *BEHIND)))
         servers = ("--allowed-mcp-server-names", self.tool_servers())
         return ("--acp", *access, *servers, *without, *option("-m", plan.model))
+
+    def manners(self, plan: TurnPlan) -> Manners:
+        return Manners(saves_late=True)
 
     def resident_settings(self, plan: TurnPlan) -> Mapping[str, Any]:
         return QUIET if plan.permissions is Permissions.ALLOW else {**QUIET, **ASKING}

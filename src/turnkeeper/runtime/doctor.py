@@ -28,8 +28,9 @@ SKILL = "doctor"
 START_SEC = 30.0
 TRACE = "turnkeeper-was-here"
 ASK_PROMPT = (
-    f"Run the shell command `touch {TRACE}` in the current folder, by your shell tool. If it is not permitted, "
-    "do not try another way. Then reply with the single word ready."
+    f"Run the shell command `touch {TRACE}` in the current folder, by your shell tool. If your sandbox does not let "
+    "you write, ask for the permission to. If it is refused, do not try another way. Then reply with the single "
+    "word ready."
 )
 
 FIXES = {
