@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from turnkeeper import beacon
@@ -39,6 +41,15 @@ def test_it_is_there_as_long_as_the_service_answers(tmp_path: Path) -> None:
 @pytest.mark.parametrize("words", ["", "{", "[]", "{}", '{"url": 5}', "\ufffd"])
 def test_what_cannot_be_read_is_none(tmp_path: Path, words: str) -> None:
     (tmp_path / beacon.NAME).write_text(words)
+    assert beacon.seen(tmp_path) is None
+
+
+def test_nothing_but_a_plain_file_is_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / beacon.NAME)  # whoever opened it to read would wait for a writer
+    assert beacon.seen(tmp_path) is None
+    (tmp_path / beacon.NAME).unlink()
+    (tmp_path / "elsewhere").write_bytes(msgspec.json.encode(HERE))
+    (tmp_path / beacon.NAME).symlink_to(tmp_path / "elsewhere")
     assert beacon.seen(tmp_path) is None
 
 

@@ -110,6 +110,17 @@ class TestRunning:
         with served(tmp_path, "--data-dir", str(data_dir), "--host", "127.2", TURNKEEPER_TOKEN=TOKEN):
             assert line(look(data_dir), "service").startswith("ok service http://127.0.0.2:")
 
+    def test_on_another_machine(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A folder that machines share: who listens at that address here is a stranger, and is not told the token."""
+        data_dir = tmp_path / "data"
+        with served(tmp_path, "--data-dir", str(data_dir), TURNKEEPER_TOKEN=TOKEN):
+            there = socket.gethostname()
+            monkeypatch.setattr(socket, "gethostname", lambda: "here")
+            ended = look(data_dir)
+        said = line(ended, "service")
+        assert said.startswith("warn service the server with pid ")
+        assert said.endswith(f"fix: ask there: turnkeeper doctor on {there}")
+
     def test_wrong_token(self, tmp_path: Path) -> None:
         data_dir = tmp_path / "data"
         with served(tmp_path, "--data-dir", str(data_dir), TURNKEEPER_TOKEN=TOKEN):

@@ -988,6 +988,15 @@ def test_what_is_known_of_an_engine_is_not_taken_from_settings(engine: str) -> N
         assert refused.value.message == f"engines.{engine}.{name}: {engine} is known, and takes none"
 
 
+def test_codex_that_must_ask_does_not_start_among_rules_of_others(settled: Any, tmp_path: Path) -> None:
+    """It would take permissions from them that nobody gave."""
+    (tmp_path / ".codex").mkdir()
+    for permissions in (Permissions.ASK, Permissions.DENY):
+        with pytest.raises(EngineNotReady, match=r"a folder \.codex"):
+            settled("codex").launch(replace(a_resident(permissions=permissions), workspace=tmp_path))
+    settled("codex").launch(replace(a_resident(), workspace=tmp_path))
+
+
 class TestOwnAgent:
     """One that is only known by its name and its command."""
 

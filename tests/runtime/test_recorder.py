@@ -279,3 +279,56 @@ async def test_a_close_takes_along_what_was_refused(tape: Tape) -> None:
     assert texts(await tape.recorder.close()) == ["refused", "newer"]
     await this_loop().skip(RETRY_SEC * 2)
     assert tape.store.asked["append"] == 1
+
+
+# A pause
+
+
+async def test_what_is_said_in_a_pause_is_written_after_it(tape: Tape) -> None:
+    tape.recorder.add([thought("before")])
+    assert texts(await tape.recorder.pause()) == ["before"]  # for the change that says so
+    tape.recorder.add([thought("meanwhile")])
+    await tape.batch()
+    assert tape.batches == []
+    tape.recorder.go_on()
+    await tape.batch()
+    assert tape.batches == [["meanwhile"]]
+
+
+async def test_a_pause_that_does_not_come_about_changes_nothing(tape: Tape) -> None:
+    tape.recorder.add([thought("before")])
+    unsaid = await tape.recorder.pause()
+    tape.recorder.add([thought("meanwhile")])
+    tape.recorder.go_on(unsaid)
+    await tape.batch()
+    assert tape.batches == [["before", "meanwhile"]]
+
+
+@pytest.mark.failure("V03")
+@pytest.mark.parametrize("moment", ["before", "meanwhile"])
+async def test_a_batch_that_was_refused_does_not_outlive_a_pause(tape: Tape, moment: str) -> None:
+    """The change that says so has taken it, and what comes later is written as ever."""
+    tape.store.refuse("append", FULL)
+    tape.recorder.add([thought("x" * BATCH_BYTES)])
+    if moment == "before":
+        await settle()
+    assert texts(await tape.recorder.pause()) == ["x" * BATCH_BYTES]
+    assert tape.store.asked["append"] == 1
+    tape.recorder.go_on()
+    tape.recorder.add([thought("later")])
+    await tape.batch()
+    assert tape.batches == [["later"]]
+
+
+@pytest.mark.failure("B15")
+async def test_memory_is_bounded_in_a_pause(tape: Tape) -> None:
+    """An agent may go on talking for as long as a person thinks. Even whole messages come to an end."""
+    await tape.recorder.pause()
+    many, few = PENDING_MAX // 1000, 2 * PENDING_MAX // 60_000
+    for number in range(2 * many):
+        tape.recorder.add([delta("x" * 1000, str(number))])
+    for _ in range(2 * few):
+        tape.recorder.add([final("x" * 60_000)])
+    kept = await tape.recorder.close()
+    assert sum(map(len, texts(kept))) <= 2 * PENDING_MAX + RAW_EVENT
+    assert kept[-1] == final("x" * 60_000)

@@ -183,9 +183,14 @@ class AcpDialect:
         if self._session_id is None:
             return b""
         stop = {"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": self._session_id}}
-        called_off = [_outcome(call, Decision(None)) for call in self._requests.values()]
-        self._requests, self._words = {}, ""
-        return _line(stop) + b"".join(called_off)
+        self._words = ""
+        return _line(stop) + self._call_off()[1]
+
+    def _call_off(self) -> tuple[list[TurnEvent], bytes]:
+        """Every request that is open."""
+        open_requests, self._requests = self._requests, {}
+        gone: list[TurnEvent] = [PermissionWithdrawn(key) for key in open_requests]
+        return gone, b"".join(_outcome(call, Decision(None)) for call in open_requests.values())
 
     def answer(self, key: str, decision: Decision) -> bytes:
         call = self._requests.pop(key, None)
@@ -289,7 +294,9 @@ class AcpDialect:
         failure = self.stopped(result)
         if self._words and failure is None:
             self._prompt, self._words = self._words, ""
-            return Heard([*told, Echo()], self._send_prompt())
+            # What the prompt before it still asked for, it does not need any more.
+            gone, called_off = self._call_off()
+            return Heard([*told, *gone, Echo()], called_off + self._send_prompt())
         return Heard([*told, Ended(failure)])
 
     def count(self, found: Mapping[str, int]) -> list[TurnEvent]:

@@ -62,7 +62,7 @@ class Pauses:
 
     async def _await_answer(self, owner: Owner, turn: Turn, recorder: Recorder) -> None:
         await owner.reply_or(*turn.wakes)
-        if owner.interrupted.done() or not turn.is_well:
+        if owner.interrupted.done() or not turn.can_go_on:
             return
         if not owner.replied.is_set():
             await owner.commit(self._withdraw)

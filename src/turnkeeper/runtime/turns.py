@@ -201,9 +201,10 @@ class Turn:
         return self._open is not None
 
     @property
-    def is_well(self) -> bool:
-        """It could go on."""
-        return self._session.is_alive and self._session.process.error is None and self._recorder.error is None
+    def can_go_on(self) -> bool:
+        """Or is over, and has only to be judged."""
+        has_failed = self._session.process.error or self._recorder.error
+        return not has_failed and (self._session.is_alive or self._closed.done())
 
     @property
     def wakes(self) -> tuple[asyncio.Future[Any], ...]:
@@ -214,22 +215,30 @@ class Turn:
     def answer(self, number: int, decision: Decision) -> None:
         """Of the question with that number. An agent that has gone on without it is not told any more."""
         assert self._open is not None
-        if not self._moot.done():
-            self._decided[self._open.key] = number
-            self._session.process.write(self._session.dialect.answer(self._open.key, decision))
-        self.go_on()
+        if self._moot.done():
+            self.go_on()
+            return
+        self._decided[self._open.key] = number
+        self._session.process.write(self._session.dialect.answer(self._open.key, decision))
+        self._resume()
 
     def go_on(self) -> None:
+        """Without an answer: there is none to wait for."""
+        assert self._open is not None
+        self._session.process.write(self._session.dialect.answer(self._open.key, Decision(None)))
+        self._resume()
+
+    def ask_again(self, asked: PermissionAsked) -> None:
+        """Nobody was asked."""
+        self._requests.appendleft(asked)
+        self._resume()
+
+    def _resume(self) -> None:
         """The next request, if there is one, is asked about when the turn is played again."""
         self._paused_sec += self._loop.time() - self._paused_at
         self._open = None
         if not self._requests:
             self._asked = self._loop.create_future()
-
-    def ask_again(self, asked: PermissionAsked) -> None:
-        """Nobody was asked."""
-        self._requests.appendleft(asked)
-        self.go_on()
 
     def _forget(self, key: str) -> None:
         if self._open is not None and self._open.key == key:
