@@ -450,3 +450,22 @@ async def test_an_agent_that_ends_its_turn_in_a_pause_and_leaves(tmp_path: Path)
         while Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
             assert time.monotonic() < deadline
         assert await said(place, run_id) == "alone"
+
+
+@pytest.mark.failure("X02")
+async def test_a_wedged_agent_is_ended(tmp_path: Path) -> None:
+    """It hears no request to stop, in a turn or in a pause of one."""
+    for turn, has_asked in (
+        (["touch busy", "wait-for never"], False),
+        (["ask first", "wait-for never"], True),
+    ):
+        async with playing(tmp_path / f"data-{has_asked}", turn) as place:
+            run_id = await place.client.create(engine="agent", **ASK)
+            if has_asked:
+                await shown(place, run_id, 1)
+            else:
+                await wait_for_file(workspace(place.house, run_id) / "busy")
+            await place.client.cancel(run_id)
+            assert (await place.client.ended(run_id))["status"] == "canceled"
+            assert place.processes(run_id) == []
+            assert place.house.dispatcher.busy == 0

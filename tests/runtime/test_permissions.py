@@ -105,6 +105,7 @@ async def test_two_at_once_are_asked_one_after_the_other(place: Place) -> None:
     assert states(await place.client.events(run_id)) == [*PAUSED, *PAUSED[2:], "succeeded"]
 
 
+@pytest.mark.failure("P06")
 async def test_answered_late_and_twice(place: Place) -> None:
     run_id = await asking(place)
     answers = await asyncio.gather(
@@ -119,6 +120,7 @@ async def test_answered_late_and_twice(place: Place) -> None:
     assert (late.status_code, late.json()["code"]) == (409, "INTERACTION_ANSWERED")
 
 
+@pytest.mark.failure("P06")
 async def test_an_agent_that_gave_up_waiting_goes_on_without_an_answer(place: Place) -> None:
     request = {"tool": "shell", "title": "touch note.txt", "allowed_for_sec": 0.01}
     script = {"turns": [[{"permission": request}, {"result": {"answer": "alone"}}]]}
@@ -145,6 +147,7 @@ async def test_a_cancel_is_told_to_the_agent_and_ends_the_run(place: Place) -> N
     assert refused.status_code == 409
 
 
+@pytest.mark.failure("P01")
 async def test_nobody_answers(place: Place) -> None:
     patient = await asking(place, session_timeout_sec=60)
     lenient = await asking(place, interactive_require_user_reply=False, session_timeout_sec=60)
@@ -157,6 +160,7 @@ async def test_nobody_answers(place: Place) -> None:
     assert not place.processes(patient)
 
 
+@pytest.mark.failure("H14")
 async def test_a_process_that_dies_takes_its_request_with_it(place: Place) -> None:
     """Its session could be loaded, and still nobody would hear the answer."""
     run_id = await asking(place)
@@ -183,6 +187,7 @@ async def test_a_service_that_stops_loses_the_request(tmp_path: Path) -> None:
 # Without a person
 
 
+@pytest.mark.failure("P01")
 async def test_deny_rejects_whatever_is_asked_for(place: Place) -> None:
     for mode in ("auto", "interactive"):
         run_id = await place.client.create(script="permission", execution_mode=mode, permissions="deny")

@@ -265,9 +265,10 @@ async def test_cancel_in_every_state_and_again(one_slot: Place) -> None:
 
 
 @pytest.mark.failure("X02")
-async def test_an_engine_that_ignores_signals_is_killed(place: Place) -> None:
+@PROFILES
+async def test_an_engine_that_ignores_signals_is_killed(place: Place, profile: Json) -> None:
     script = {"turns": [[{"ignore_signals": True}, {"touch": "deaf"}, {"hang": True}]]}
-    run_id = await place.client.create(script=script, timeouts={"step_sec": 0.2})
+    run_id = await place.client.create(script=script, timeouts={"step_sec": 0.2}, **profile)
     await place.client.until(run_id, "running")
     await wait_for_file(place.house.stage.folder(run_id).workspace / "deaf")
     answer = await place.client.cancel(run_id)
