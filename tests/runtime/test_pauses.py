@@ -469,3 +469,13 @@ async def test_a_wedged_agent_is_ended(tmp_path: Path) -> None:
             assert (await place.client.ended(run_id))["status"] == "canceled"
             assert place.processes(run_id) == []
             assert place.house.dispatcher.busy == 0
+
+
+async def test_a_request_that_is_taken_back_in_the_same_breath_is_none(tmp_path: Path) -> None:
+    turn = ["ask first", "take-back first", "touch busy", "wait-for go", "done alone", "end"]
+    async with playing(tmp_path / "data", turn) as place:
+        run_id = await place.client.create(engine="agent", **ASK)
+        await wait_for_file(workspace(place.house, run_id) / "busy")
+        go(place.house, run_id)
+        assert await said(place, run_id) == "alone"
+        assert await place.client.history(run_id) == []

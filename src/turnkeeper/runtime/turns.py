@@ -151,7 +151,8 @@ class Turn:
         with Watch(
             process, self._session.timeouts, started_at=self._started_at, paused_sec=self._paused_sec
         ) as watch:
-            await first(*ends, watch.over, self._asked)
+            while not (self._requests or any(end.done() for end in (*ends, watch.over))):
+                await first(*ends, watch.over, self._asked)  # a request may be taken back at once
             overdue = self._overdue(watch.over.result(), watch.alive) if watch.over.done() else None
         if overdue is None and not any(end.done() for end in ends):
             return self._pause()
