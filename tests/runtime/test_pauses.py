@@ -479,3 +479,23 @@ async def test_a_request_that_is_taken_back_in_the_same_breath_is_none(tmp_path:
         go(place.house, run_id)
         assert await said(place, run_id) == "alone"
         assert await place.client.history(run_id) == []
+
+
+async def test_more_than_can_be_asked_about_is_refused(tmp_path: Path) -> None:
+    turn = [*(f"ask r{number}" for number in range(102)), "wait-for go", "done x", "end cancelled"]
+    async with playing(tmp_path / "data", turn) as place:
+        run_id = await asking(place)
+        go(place.house, run_id)
+        assert await said(place, run_id) == "x"
+
+
+async def test_an_agent_that_ends_a_prompt_twice(tmp_path: Path) -> None:
+    again = ["ask first", "hear first", "say hm", "end", "end"]
+    async with playing(tmp_path / "data", ["say Which?", "end"], again, ["done {words}", "end"]) as place:
+        run_id = await asking(place)
+        await place.client.reply(run_id, "blue")
+        async for event in place.client.follow(run_id):
+            if event["data"].get("interaction_id") == 2:
+                break
+        await place.client.reply(run_id, WORDS)
+        assert await said(place, run_id) == WORDS

@@ -301,6 +301,13 @@ def reconcile_failed(
     return fail(run, Trigger.RECONCILE_FAILED, failure, now, cause=output, recovery=recovery, **fields)
 
 
+def give_up(run: Run, failure: Failure, now: datetime, attempts: Sequence[Attempt]) -> Change:
+    """After a fault of ours: the turn that it cut off is over, too."""
+    change = reconcile_failed(run, failure, now)
+    is_open = bool(attempts) and attempts[-1].ended_at is None
+    return replace(change, attempt=_cut_off(attempts[-1], run, NOTHING_SAID, now)) if is_open else change
+
+
 def _succeed(run: Run, verdict: gate.Succeed, report: TurnReport, now: datetime) -> Change:
     if verdict.warning is not None:
         told = RunWarning(verdict.warning, MEANING[verdict.warning])

@@ -218,11 +218,12 @@ class AcpDialect:
             return self._opened(result)
         if isinstance(call, str):
             return Heard((), self._go_on())
+        self._next_id = call + 1
         return self._prompted(result)
 
     def _is_stray(self, call: int | str) -> bool:
         """An answer to what is over, or was never asked. Of a turn that is read again alone, any prompt may be."""
-        is_alone = self._session_id is None and isinstance(call, int) and call >= FIRST_PROMPT
+        is_alone = self._session_id is None and isinstance(call, int) and call >= self._next_id
         return call != self._awaited and not is_alone
 
     def _initialized(self, result: dict[str, Any]) -> Heard:

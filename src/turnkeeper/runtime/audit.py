@@ -81,7 +81,7 @@ def _replay(
         for event in heard.events if heard else ():
             transcript.take(event, attempt.started_at)
             if isinstance(event, PermissionAsked) and event.key in how.decided:
-                _answer(dialect, event, told[how.decided[event.key]])
+                _answer(dialect, event, told.get(how.decided[event.key]))
     if how.exit is not None:
         for event in dialect.finish(how.exit, how.stderr):
             transcript.take(event, attempt.started_at)
@@ -89,9 +89,12 @@ def _replay(
     return transcript
 
 
-def _answer(dialect: Dialect, request: PermissionAsked, asked: Interaction) -> None:
-    assert asked.answer is not None
-    dialect.answer(request.key, permission.decide(asked.question, asked.answer))
+def _answer(dialect: Dialect, request: PermissionAsked, asked: Interaction | None) -> None:
+    """What nobody was asked about was refused."""
+    decision = permission.rejected(request.choices)
+    if asked is not None and asked.answer is not None:
+        decision = permission.decide(asked.question, asked.answer)
+    dialect.answer(request.key, decision)
 
 
 def _lines(path: Path) -> Iterator[Line]:

@@ -30,7 +30,8 @@ class HowEnded:
     stderr: str = ""
     files: Files = field(default_factory=Files)
     decided: Mapping[str, int] = field(default_factory=dict)
-    """The questions about permissions whose answers the agent was told, by the keys of its requests."""
+    """The questions about permissions whose answers the agent was told, by the keys of its requests; 0: it was refused,
+    and nobody asked."""
     raw_is_whole: bool = True
     """False when the engine printed more than a raw log may hold: such a turn cannot be judged again."""
 

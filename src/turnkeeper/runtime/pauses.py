@@ -15,7 +15,7 @@ from turnkeeper.runtime.clock import Clock
 from turnkeeper.runtime.judging import HowEnded
 from turnkeeper.runtime.owner import Owner
 from turnkeeper.runtime.recorder import Recorder
-from turnkeeper.runtime.turns import Turn
+from turnkeeper.runtime.turns import Interrupt, Turn
 from turnkeeper.store.base import Store
 
 log = logging.getLogger(__name__)
@@ -62,7 +62,9 @@ class Pauses:
 
     async def _await_answer(self, owner: Owner, turn: Turn, recorder: Recorder) -> None:
         await owner.reply_or(*turn.wakes)
-        if owner.interrupted.done() or not turn.can_go_on:
+        # A turn that closed before the service stopped is over, and judged.
+        is_over = turn.is_closed and owner.is_told(Interrupt.STOPPING)
+        if not turn.can_go_on or (owner.interrupted.done() and not is_over):
             return
         if not owner.replied.is_set():
             await owner.commit(self._withdraw)

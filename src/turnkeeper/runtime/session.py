@@ -120,7 +120,7 @@ class Session:
 
     def refuse(self, asked: PermissionAsked) -> None:
         """Nobody could be asked about it."""
-        log.warning("%s asked for a permission out of turn, and did not get it", self.process.mark)
+        log.warning("%s asked for a permission that nobody could be asked about", self.process.mark)
         self.process.write(self.dialect.answer(asked.key, permission.rejected(asked.choices)))
 
     async def leave(self) -> list[census.Found]:

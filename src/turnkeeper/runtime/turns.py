@@ -29,6 +29,8 @@ log = logging.getLogger(__name__)
 
 MAX_REQUESTS = 100
 """Permissions that may wait to be asked about; an agent that wants more at once does not get them."""
+NOBODY = 0
+"""Who was asked about those: questions are numbered from 1."""
 STDERR_LINES = 20
 STDERR_CHARS = 2000
 
@@ -121,7 +123,10 @@ class Turn:
                 case SessionOpened(handle):
                     self._recorder.know(handle)
                     _tell(self._opened)
-                case PermissionAsked() if is_over or len(self._requests) >= MAX_REQUESTS:
+                case PermissionAsked() if is_over:
+                    self._session.refuse(event)
+                case PermissionAsked(key) if len(self._requests) >= MAX_REQUESTS:
+                    self._decided[key] = NOBODY
                     self._session.refuse(event)
                 case PermissionAsked():
                     self._requests.append(event)
@@ -202,10 +207,14 @@ class Turn:
         return self._open is not None
 
     @property
+    def is_closed(self) -> bool:
+        return self._closed.done()
+
+    @property
     def can_go_on(self) -> bool:
         """Or is over, and has only to be judged."""
         has_failed = self._session.process.error or self._recorder.error
-        return not has_failed and (self._session.is_alive or self._closed.done())
+        return not has_failed and (self._session.is_alive or self.is_closed)
 
     @property
     def wakes(self) -> tuple[asyncio.Future[Any], ...]:

@@ -164,17 +164,18 @@ class Worker:
         played.was_started = True
         session = fresh or owner.session
         assert session is not None
-        words = session.dialect.begin(scene.prompt)
-        await self._stage.keep_words(scene, run, words)
         played.attempt = replace(played.attempt, launch=session.record)
         if fresh is not None:
             await _spawn(fresh, f"{self._store.data_id}/{run.id}/{run.attempt_number}.{run.try_number}", logs)
             owner.session = fresh
         else:
             _redirect(session, logs)
+        # With no wait in between: whatever a resident says from here on is of this turn.
         turn = Turn(session, played.transcript, recorder, self._clock)
+        words = session.dialect.begin(scene.prompt)
         played.attempt = replace(played.attempt, born=turn.born)
         recorder.bear(turn.born, session.record)
+        await self._stage.keep_words(scene, run, words)
         turn.begin(words)
         return turn
 
@@ -256,7 +257,8 @@ class Worker:
         )
 
         async def decide(run: Run) -> Change:
-            return lifecycle.reconcile_failed(run, failure, self._clock())
+            attempts = await self._store.attempts(run.id)
+            return lifecycle.give_up(run, failure, self._clock(), attempts)
 
         while not owner.is_told(Interrupt.STOPPING):
             try:
