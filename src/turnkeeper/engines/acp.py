@@ -6,7 +6,6 @@ stored bytes. The ids of our calls are fixed, so stored answers tell what they a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -38,16 +37,11 @@ from turnkeeper.engines.process import Exit
 PROTOCOL_VERSION = 1
 INITIALIZE, OPEN_SESSION, FIRST_PROMPT = 1, 2, 3
 LOGIN, MODE, MODEL, TITLE = "login", "mode", "model", "title"
-AUTH_REQUIRED, METHOD_NOT_FOUND = -32000, -32601
-WORDS = ("details", "message")
-NAMES = ("code", "errorKind", "errorName", "codexErrorInfo")
-"""Where agents say in an error's data what happened, and what they call it."""
+METHOD_NOT_FOUND = -32601
 MAX_ID = 1000
 MAX_TOOLS = 1000
 """Calls of a turn that are remembered until they are over."""
 
-# A byte order mark is white space to the agents, which are written in JavaScript.
-_COMMAND = re.compile(r"[\s\ufeff]*[/$]")
 _encode = msgspec.json.Encoder().encode
 
 
@@ -282,7 +276,7 @@ class AcpDialect:
     def _send_prompt(self) -> bytes:
         self._is_opening = False  # a change of its mode makes one speak
         call, self._next_id = self._next_id, self._next_id + 1
-        prompt = [{"type": "text", "text": _as_words(self._prompt)}]
+        prompt = [{"type": "text", "text": acptold.as_words(self._prompt)}]
         return self._call(call, "session/prompt", {"sessionId": self._session_id, "prompt": prompt})
 
     def _call(self, call: int | str, method: str, params: dict[str, Any]) -> bytes:
@@ -323,25 +317,7 @@ class AcpDialect:
     # What agents tell in their own ways
 
     def failure(self, error: Mapping[str, Any]) -> Failure:
-        """Its words may be in the message or in the data, and its code that of the protocol or of HTTP."""
-        code, data = error.get("code"), error.get("data")
-        data = data if isinstance(data, dict) else {WORDS[0]: data}
-        told = {name: data[name] for name in (*WORDS, *NAMES) if isinstance(data.get(name), str)}
-        words = str(error.get("message") or "").removeprefix("Internal error").removeprefix(": ")
-        message = words or next((told[name] for name in WORDS if name in told), "")
-        message = shortened(message, meaning.MAX_MESSAGE)
-        if code == AUTH_REQUIRED:
-            return Failure(Code.ENGINE_AUTH_REQUIRED, message or "the agent wants a login")
-        named = Code.__members__.get(told.get("code", ""))
-        if named in TYPED:
-            return Failure(named, message)
-        return meaning.failure(
-            message,
-            # A server's own trouble is told as such in better words, if it is that.
-            status=code if isinstance(code, int) and 400 <= code < 500 else None,
-            kind=" ".join(told[name] for name in NAMES if name in told),
-            body=_encode(error.get("data")).decode() if error.get("data") else "",
-        )
+        return acptold.failure(error)
 
     def stopped(self, result: Mapping[str, Any]) -> Failure | None:
         """An agent that was refused what it needs may call its turn off: that is no failure of its."""
@@ -382,7 +358,9 @@ class AcpDialect:
         tool.learn(update)
         if tool.is_over:
             self._tools.pop(call, None)
-            self._over = self._over | {call} if len(self._over) < MAX_TOOLS else {call}
+            if len(self._over) >= MAX_TOOLS:
+                self._over.clear()
+            self._over.add(call)
         elif tool.is_told:
             return []
         tool.is_told = True
@@ -421,11 +399,6 @@ class AcpDialect:
                 key = str(self._asked)
                 self._requests[key] = call
                 return Heard([PermissionAsked(key, title, choices, tool.about)])
-
-
-def _as_words(prompt: str) -> str:
-    """A reply that looks like a command to the agent is a reply. White space before it would not help with all."""
-    return f"The reply is:\n{prompt}" if _COMMAND.match(prompt) else prompt
 
 
 def _outcome(call: int | str, decision: Decision) -> bytes:

@@ -1,17 +1,30 @@
-"""What agents tell by the Agent Client Protocol, as far as they differ: options, tools, tokens, models."""
+"""What is told by the Agent Client Protocol, as far as agents differ: options, tools, tokens, models, errors."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
+from turnkeeper.core.errors import Code
 from turnkeeper.core.permission import Choice
-from turnkeeper.core.turn import COUNTERS, OPEN, TurnEvent
+from turnkeeper.core.run import Failure
+from turnkeeper.core.turn import COUNTERS, OPEN, TYPED, TurnEvent
+from turnkeeper.engines import meaning
 from turnkeeper.engines.dialect import is_count, named
 
+AUTH_REQUIRED = -32000
+WORDS = ("details", "message")
+NAMES = ("code", "errorKind", "errorName", "codexErrorInfo")
+"""Where agents say in an error's data what happened, and what they call it."""
 MAX_TITLE = 1000
 MAX_CHOICES = 20
 MAX_PRINTED = 64 * 1024
+# A byte order mark is white space to the agents, which are written in JavaScript.
+_COMMAND = re.compile(r"[\s\ufeff]*[/$]")
+_encode = msgspec.json.Encoder().encode
 
 
 def shortened(text: str, most: int = MAX_TITLE) -> str:
@@ -149,3 +162,30 @@ def tokens(counts: Mapping[str, Any]) -> dict[str, int]:
 
 def _counted(**found: object) -> dict[str, int]:
     return {name: n for name, n in found.items() if isinstance(n, int) and is_count(n)}
+
+
+def failure(error: Mapping[str, Any]) -> Failure:
+    """Its words may be in the message or in the data, and its code that of the protocol or of HTTP."""
+    code, data = error.get("code"), error.get("data")
+    data = data if isinstance(data, dict) else {WORDS[0]: data}
+    told = {name: data[name] for name in (*WORDS, *NAMES) if isinstance(data.get(name), str)}
+    words = str(error.get("message") or "").removeprefix("Internal error").removeprefix(": ")
+    message = words or next((told[name] for name in WORDS if name in told), "")
+    message = shortened(message, meaning.MAX_MESSAGE)
+    if code == AUTH_REQUIRED:
+        return Failure(Code.ENGINE_AUTH_REQUIRED, message or "the agent wants a login")
+    typed = Code.__members__.get(told.get("code", ""))
+    if typed in TYPED:
+        return Failure(typed, message)
+    return meaning.failure(
+        message,
+        # A server's own trouble is told as such in better words, if it is that.
+        status=code if isinstance(code, int) and 400 <= code < 500 else None,
+        kind=" ".join(told[name] for name in NAMES if name in told),
+        body=_encode(error.get("data")).decode() if error.get("data") else "",
+    )
+
+
+def as_words(prompt: str) -> str:
+    """A reply that looks like a command to the agent is a reply. White space before it would not help with all."""
+    return f"The reply is:\n{prompt}" if _COMMAND.match(prompt) else prompt
