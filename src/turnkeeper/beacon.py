@@ -1,13 +1,15 @@
 """Where a running service is found: a small file in its data directory, there for as long as the service answers.
 
 It says where to ask and proves nothing: a service that was killed leaves it behind. The lock on the directory tells
-whether somebody serves.
+whether somebody serves. The token is only for who has the lock: whoever has taken the port of a service that was killed
+must not be told.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import socket
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,9 +19,13 @@ from pathlib import Path
 
 import msgspec
 
+from turnkeeper.lock import Owner, owner_of
+
 log = logging.getLogger(__name__)
 
 NAME = "service.json"
+TOKEN = "token"
+"""The file with the token that was made at the first start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +34,18 @@ class Beacon:
     pid: int
     version: str
     started_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """What a data directory tells about the service that uses it."""
+
+    owner: Owner | None
+    """None: nobody does."""
+    beacon: Beacon | None
+    """The owner's own, as soon as it answers; without an owner, that of a service which was killed."""
+    is_elsewhere: bool = False
+    """The owner is on another machine, or in another container."""
 
 
 @contextmanager
@@ -57,6 +75,24 @@ def seen(data_dir: Path) -> Beacon | None:
             is_plain = stat.S_ISREG(os.fstat(kept.fileno()).st_mode)
             return msgspec.json.decode(kept.read(), type=Beacon) if is_plain else None
     except (OSError, msgspec.DecodeError):
+        return None
+
+
+def sight(data_dir: Path) -> Sighting:
+    owner, left = owner_of(data_dir), seen(data_dir)
+    # Who has just taken the directory has not written down yet where it is.
+    is_elsewhere = owner is not None and owner.pid is not None and owner.host != socket.gethostname()
+    if owner is not None and left is not None and (is_elsewhere or left.pid != owner.pid):
+        # Of one that was killed, or of another machine: whoever listens there here must not be told our token.
+        left = None
+    return Sighting(owner, left, is_elsewhere)
+
+
+def kept_token(data_dir: Path) -> str | None:
+    """For who only wants to ask: none is made."""
+    try:
+        return (data_dir / TOKEN).read_text(encoding="utf-8", errors="replace").strip() or None
+    except OSError:
         return None
 
 

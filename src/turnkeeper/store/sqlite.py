@@ -15,9 +15,9 @@ from turnkeeper.core.errors import StorageUnavailable
 from turnkeeper.core.fcmp import instant
 from turnkeeper.core.run import Run
 from turnkeeper.core.statechart import Trigger
+from turnkeeper.lock import DirectoryLock
 from turnkeeper.store import writes
 from turnkeeper.store.base import Batch, Notice, Stats
-from turnkeeper.store.lock import DirectoryLock
 from turnkeeper.store.migrate import migrate
 from turnkeeper.store.reads import SqliteReads, can_go_on, connect
 from turnkeeper.store.writer import GroupWriter

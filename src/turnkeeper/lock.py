@@ -58,7 +58,7 @@ class DirectoryLock:
 def owner_of(data_dir: Path) -> Owner | None:
     """None: nobody serves from it, whatever a killed server has left in the file."""
     try:
-        file = os.open(data_dir / LOCK, os.O_RDONLY | os.O_CLOEXEC)
+        file = os.open(data_dir / LOCK, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None  # never used, or not for us to look into
     try:
@@ -91,7 +91,7 @@ def _write_owner(file: int) -> None:
 
 
 def _read_owner(file: int) -> Owner:
-    with suppress(ValueError, KeyError, TypeError):
+    with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):  # whatever stands there
         owner = json.loads(os.pread(file, 4096, 0))
         return Owner(owner["pid"], owner["host"], owner["since"])
     return Owner()

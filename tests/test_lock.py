@@ -13,7 +13,7 @@ from threading import Timer
 import pytest
 
 from turnkeeper.core.errors import DataDirInUse
-from turnkeeper.store.lock import PAUSE_SEC, DirectoryLock, Owner, owner_of
+from turnkeeper.lock import PAUSE_SEC, DirectoryLock, Owner, owner_of
 
 
 @contextmanager
