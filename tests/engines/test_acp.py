@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.core.examples import NOW
@@ -1046,6 +1046,7 @@ messages = st.one_of(
     shaped(method=one_of("$/cancel_request", "fs/read_text_file"), id=ids, params=shaped(requestId=ids)),
     values,
 )
+REQUEST: dict[str, Any] = {"method": "session/request_permission", "id": 0, "params": {}}
 acts = st.one_of(
     st.tuples(st.just("hear"), messages),
     st.tuples(st.just("bytes"), st.binary(max_size=40)),
@@ -1072,6 +1073,12 @@ def _heard(dialect: AcpDialect, act: str, what: Any) -> tuple[list[TurnEvent], b
 
 
 @pytest.mark.parametrize("kind", [AcpDialect, ResidentCodexDialect, ResidentQwenDialect])
+@example(
+    played=[("hear", REQUEST), ("begin", ""), ("hear", REQUEST)],
+    is_open=False,
+    permissions=Permissions.ASK,
+    session=None,
+)
 @given(
     played=st.lists(acts, max_size=30),
     is_open=st.booleans(),
@@ -1092,18 +1099,20 @@ def test_whatever_an_agent_says(
     )
     client = client.opened() if is_open else client.begin()
     transcript = Transcript(1)
-    asked: dict[str, int | str] = {}
+    asked: dict[tuple[int, str], int | str] = {}
     answered: list[int | str] = []
+    turn = 1
     for act, what in played:
         events, said = _heard(client.dialect, act, what)
         if act == "begin":
-            transcript = Transcript(2)
+            turn += 1
+            transcript = Transcript(turn)
         was_over = transcript.ended
         for event in events:
             transcript.take(event, NOW)
             if isinstance(event, PermissionAsked):
-                assert event.key not in asked
-                asked[event.key] = what["id"]
+                assert (turn, event.key) not in asked
+                asked[turn, event.key] = what["id"]
         assert was_over is None or transcript.ended is was_over
         spoken = [json.loads(each) for each in said.splitlines()]
         assert all(each["jsonrpc"] == "2.0" for each in spoken)

@@ -30,7 +30,7 @@ from turnkeeper.engines.base import MAX_DEPTH
 
 ALL = recordings()
 OF_EVENTS = [turn for turn in ALL if turn.engine != "iflow"]
-LARGE = 50_000
+LARGE = 8_000
 
 each = pytest.mark.parametrize("turn", ALL, ids=str)
 

@@ -368,7 +368,7 @@ def note(number, _):
 for number in (signal.SIGINT, signal.SIGTERM): signal.signal(number, note)
 os.setsid()
 print("ready")
-while True: time.sleep(60)
+while True: time.sleep(0.05)
 """
     async with engine(tmp_path, *python(f"if os.fork(): sys.stdin.readline(); os._exit(0)\n{tool}")) as it:
         await it.says(b"ready")
@@ -485,7 +485,7 @@ async def test_the_whole_ladder(tmp_path: Path) -> None:
 def note(number, _): print(signal.Signals(number).name)
 for number in (signal.SIGINT, signal.SIGTERM): signal.signal(number, note)
 print("ready")
-while True: time.sleep(60)
+while True: time.sleep(0.05)
 """
     async with engine(tmp_path, *python(code)) as it:
         await it.says(b"ready")
@@ -495,7 +495,9 @@ while True: time.sleep(60)
 
 
 async def test_ladder_stops_at_the_first_signal_that_works(tmp_path: Path) -> None:
-    code = "signal.signal(signal.SIGINT, lambda *_: sys.exit(5)); print('ready'); time.sleep(60)"
+    code = (
+        "signal.signal(signal.SIGINT, lambda *_: sys.exit(5)); print('ready')\nwhile True: time.sleep(0.05)"
+    )
     async with engine(tmp_path, *python(code)) as it:
         await it.says(b"ready")
         assert await it.process.end(step_sec=PATIENCE_SEC) == []

@@ -33,6 +33,7 @@ DONE = (
 
 PRELUDE = f"""
 import json, os, pathlib, signal, subprocess, sys, time
+if "--version" in sys.argv: sys.exit("an unknown version")
 words = sys.stdin.read()
 home = pathlib.Path(os.environ["HOME"])
 login = home / ".codex" / "auth.json"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness import PATIENCE, SKILLS, Place, opened, settings_for
+from tests.harness import PATIENCE, SKILLS, Json, Place, opened, settings_for
 from turnkeeper.core.errors import Code, StorageUnavailable
 from turnkeeper.core.run import Interaction, Mode, Run
 from turnkeeper.core.statechart import State
@@ -123,12 +123,23 @@ async def test_link_that_the_agent_left_in_its_home_is_named_and_not_followed(tm
     assert not list(outside.iterdir())
 
 
-async def test_skill_that_was_replaced_while_the_run_was_queued(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"version": "2"},
+        {"artifacts": [{"pattern": "*.md"}]},
+        {"entrypoint": {"prompts": {"demo": "Go."}}},
+        {"schemas": {"input": "assets/colour.json"}},
+        {"schemas": {"parameter": "assets/colour.json"}},
+    ],
+)
+async def test_skill_that_was_replaced_while_the_run_was_queued(tmp_path: Path, change: Json) -> None:
     skills = tmp_path / "skills"
     root = skills / "answer"
     root.mkdir(parents=True)
     (root / "SKILL.md").write_text("Answer.")
     (root / "assets").mkdir()
+    (root / "assets" / "colour.json").write_text(json.dumps({"required": ["colour"]}))
     runner = root / "assets" / "runner.json"
     runner.write_text(json.dumps({"id": "answer", "version": "1"}))
     gate = tmp_path / "gate"
@@ -136,7 +147,7 @@ async def test_skill_that_was_replaced_while_the_run_was_queued(tmp_path: Path) 
         holder = await place.client.create(script={"turns": [[{"wait_for": str(gate)}, {"result": {}}]]})
         await place.client.until(holder, "running")
         run_id = await place.client.create(script="done")
-        runner.write_text(json.dumps({"id": "answer", "version": "2", "max_attempt": 3}))
+        runner.write_text(json.dumps({"id": "answer", "version": "1", **change}))
         gate.touch()
         run = await place.client.settled(run_id)
         assert (run["status"], run["error"]["code"]) == ("failed", Code.SKILL_CHANGED)

@@ -16,7 +16,7 @@ from tests.skills.test_reader import PUBLIC
 from turnkeeper import engines
 from turnkeeper.core.errors import SkillBroken, Warn
 from turnkeeper.skills import prompt
-from turnkeeper.skills.findings import BREAKS, STRICT, WARNS, Severity
+from turnkeeper.skills.findings import BREAKS, FIX, STRICT, WARNS, Severity
 from turnkeeper.skills.lint import LINT, PLACEHOLDERS, lint, lint_each
 from turnkeeper.skills.package import RUNNER_FILE, load
 from turnkeeper.skills.reader import MAX_FILE, MAX_FRONT
@@ -131,6 +131,11 @@ def test_every_code_has_a_case_and_a_sentence() -> None:
         assert sentence[0].isupper() or sentence.startswith("`")
         assert sentence.endswith(".")
     assert Warn.OUTPUT_SCHEMA_TOO_LOOSE in LINT
+
+
+def test_whoever_meets_a_finding_is_told_what_to_do() -> None:
+    assert list(FIX) == list(LINT), "in the same order"
+    assert all(words.endswith(".") for words in FIX.values())
 
 
 def test_good_skills_give_no_findings(tmp_path: Path) -> None:

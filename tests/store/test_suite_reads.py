@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from itertools import combinations
 
 import pytest
 
@@ -152,14 +153,16 @@ async def test_runs_are_listed_from_the_newest(store: Store) -> None:
 @pytest.mark.parametrize(
     ("wanted", "found"),
     [
-        (RunFilter(state=State.WAITING_USER), "c"),
+        (RunFilter(states=[State.WAITING_USER]), "c"),
         (RunFilter(skill_id="paint"), "ac"),
         (RunFilter(engine="other"), "b"),
         (RunFilter(mode=Mode.AUTO), "bc"),
         (RunFilter(mode=Mode.AUTO, skill_id="paint"), "c"),
         (RunFilter(mode=Mode.INTERACTIVE, engine="other"), ""),
-        (RunFilter(state=State.QUEUED, skill_id="paint", engine="demo", mode=Mode.INTERACTIVE), "a"),
-        (RunFilter(state=State.RUNNING), ""),
+        (RunFilter(states=[State.QUEUED], skill_id="paint", engine="demo", mode=Mode.INTERACTIVE), "a"),
+        (RunFilter(states=[State.RUNNING]), ""),
+        (RunFilter(states=[State.WAITING_USER, State.RUNNING, State.QUEUED]), "abc"),
+        (RunFilter(states=[State.WAITING_USER, State.QUEUED], skill_id="paint"), "ac"),
         (RunFilter(skill_id="' OR 1=1 --"), ""),
         (RunFilter(), "abc"),
     ],
@@ -192,9 +195,35 @@ async def test_pages_of_runs_have_no_gap_and_no_double(store: Store, size: int) 
     assert seen == whole
 
 
+@pytest.mark.parametrize("size", [1, 2, 5])
+@pytest.mark.parametrize("states", [states for n in (1, 2, 3, 6) for states in combinations(State, n)][::5])
+async def test_pages_of_several_states_are_those_of_the_whole(
+    store: Store, states: tuple[State, ...], size: int
+) -> None:
+    for number, state in enumerate([*State, *State, *reversed(list(State))]):
+        await place(store, bare(state, created_at=later(number % 4)))  # many of the same moment
+    wanted = [run for run in await store.runs(RunFilter(), 100) if run.state in states]
+
+    seen: list[Run] = []
+    asked = RunFilter(states=states)
+    while page := await store.runs(asked, size):
+        seen += page
+        asked = replace(asked, before=(page[-1].created_at, page[-1].id))
+        assert len(seen) <= len(wanted)
+    assert seen == wanted
+
+
+@pytest.mark.parametrize("text", ["Übungs-Maß", "übung", "ÜBUNG", "mass"])
+async def test_ids_are_searched_in_any_case_of_any_letters(store: Store, text: str) -> None:
+    """A skill without a runner goes by the name of its folder."""
+    run = await place(store, bare(job=job(skill_id="Übungs-Maß")))
+    await place(store, bare())
+    assert await store.runs(RunFilter(text=text), 10) == [run]
+
+
 async def test_pages_keep_to_their_filter(store: Store) -> None:
     runs = [await place(store, bare(State.FAILED, created_at=later(n))) for n in range(4)]
     for n in range(4):
         await place(store, bare(created_at=later(n)))
-    wanted = RunFilter(state=State.FAILED, before=(runs[3].created_at, runs[3].id))
+    wanted = RunFilter(states=[State.FAILED], before=(runs[3].created_at, runs[3].id))
     assert await store.runs(wanted, 2) == [runs[2], runs[1]]

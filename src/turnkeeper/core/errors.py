@@ -43,6 +43,7 @@ class Code(StrEnum):
     RESULT_NOT_AVAILABLE = "RESULT_NOT_AVAILABLE"
     FILE_NOT_FOUND = "FILE_NOT_FOUND"
     UNAUTHORIZED = "UNAUTHORIZED"
+    CODE_INVALID = "CODE_INVALID"
     HOST_NOT_ALLOWED = "HOST_NOT_ALLOWED"
     ORIGIN_NOT_ALLOWED = "ORIGIN_NOT_ALLOWED"
     BODY_TOO_LARGE = "BODY_TOO_LARGE"
@@ -133,6 +134,7 @@ MEANING: dict[Code | Warn, str] = {
     Code.RESULT_NOT_AVAILABLE: "The run has no result (yet); its state is named.",
     Code.FILE_NOT_FOUND: "The run has no such file, or it is not an ordinary file inside the run.",
     Code.UNAUTHORIZED: "The bearer token is missing or wrong.",
+    Code.CODE_INVALID: "The sign-in code was used already, or is older than ten minutes.",
     Code.HOST_NOT_ALLOWED: "The `Host` header names a host that this service does not answer for.",
     Code.ORIGIN_NOT_ALLOWED: "The request comes from a web page of another origin.",
     Code.BODY_TOO_LARGE: "The request body is larger than the limit.",
@@ -208,6 +210,14 @@ class OptionConflict(TurnkeeperError):
 
 class InputInvalid(TurnkeeperError):
     code = Code.INPUT_INVALID
+
+
+class Unauthorized(TurnkeeperError):
+    code = Code.UNAUTHORIZED
+
+
+class CodeInvalid(TurnkeeperError):
+    code = Code.CODE_INVALID
 
 
 class SkillNotFound(TurnkeeperError):

@@ -139,6 +139,8 @@ def _finite(number: str) -> float:
 def _is_deep(value: object) -> bool:
     level: list[object] = [value]
     for _ in range(MAX_DEPTH):
+        if not level:
+            return False
         level = [
             below
             for each in level

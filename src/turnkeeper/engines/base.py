@@ -255,6 +255,8 @@ def read_object(line: Line) -> dict[str, Any] | None:
 def _is_deep(value: dict[str, Any]) -> bool:
     level: list[Any] = [value]
     for _ in range(MAX_DEPTH):
+        if not level:
+            return False
         inside = (each.values() if isinstance(each, dict) else each for each in level)
         level = [below for every in inside for below in every if isinstance(below, dict | list)]
     return bool(level)

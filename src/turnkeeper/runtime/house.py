@@ -43,6 +43,7 @@ class House:
         self.shelf = parts.shelf
         self.library = parts.library
         self.capacity = parts.capacity
+        self.default_engine = parts.policy.default_engine
         self.clock = parts.clock
         self.feed = Feed()
         self.stage = Stage(parts.store, parts.shelf, parts.engines, parts.runs_dir)
@@ -76,6 +77,13 @@ class House:
         self.jobs.is_closing = True
         self.dispatcher.close()
         self.feed.close()
+
+    async def is_idle(self) -> bool:
+        """Nothing to play, nobody in line, no deadline to keep: all that is left are questions that can wait."""
+        if await self.store.next_due() is not None:
+            return False
+        # Looked at last: what was due while the store was read is in line by now.
+        return not (self.dispatcher.busy or self.dispatcher.waiting)
 
     async def stop(self) -> None:
         self.begin_stop()

@@ -23,6 +23,8 @@ from turnkeeper.engines.base import Engine, Readiness
 from turnkeeper.skills import schema, uploads
 from turnkeeper.skills.package import Shelf
 
+ASKED_FOR = "asked for by the job"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRequest:
@@ -146,7 +148,7 @@ def _profile(engine: Engine, request: JobRequest) -> Profile:
     if request.mode is Mode.AUTO and ProfileKind.RESUMABLE in engine.profiles:
         return Profile(ProfileKind.RESUMABLE, "auto mode never waits and runs headless")
     if request.profile is not None:
-        return Profile(request.profile, "asked for by the job")
+        return Profile(request.profile, ASKED_FOR)
     best = engine.profiles[0]
     can = "can" if best is ProfileKind.RESUMABLE else "cannot"
     return Profile(best, f"the engine {can} resume a session in a new process")

@@ -12,12 +12,12 @@ from typing import Any
 from turnkeeper.core import permission
 from turnkeeper.core.contract import Contract
 from turnkeeper.core.errors import Code, TurnkeeperError
-from turnkeeper.core.run import Attempt, Interaction, Job, NextTurn, Run
+from turnkeeper.core.run import Attempt, Interaction, NextTurn, Run
 from turnkeeper.core.skill import Skill
 from turnkeeper.engines.base import Engine, Launch, TurnPlan, password_in, scratch
 from turnkeeper.engines.spawn import Command
 from turnkeeper.runtime.session import Start
-from turnkeeper.skills import artifacts, patch, prompt
+from turnkeeper.skills import artifacts, patch, prompt, schema
 from turnkeeper.skills.output import Files
 from turnkeeper.skills.package import Shelf
 from turnkeeper.skills.workspace import RunFolder
@@ -138,31 +138,54 @@ class Stage:
         job, at = run.job, self._skill_dir(run)
         where = patch.Where(folder.workspace, at)
         # A large skill takes its time, and nobody waits for it: if it was replaced meanwhile, it is copied again.
-        skill, copied = None, self._same_skill(job)
+        skill, copied = None, self._same_skill(run)
         while skill is not copied:
             skill = copied
-            with self._unless_replaced(job, skill):
+            with self._unless_replaced(run, skill):
                 folder.copy_skill(Path(skill.root))
-            copied = self._same_skill(job)
+            copied = self._same_skill(run)
         folder.place_skill(at, lambda text: patch.patched(text, job.contract, job.mode, where))
 
     @contextmanager
-    def _unless_replaced(self, job: Job, skill: Skill) -> Iterator[None]:
+    def _unless_replaced(self, run: Run, skill: Skill) -> Iterator[None]:
         try:
             yield
         except OSError:
-            if self._same_skill(job) is skill:
+            if self._same_skill(run) is skill:
                 raise
 
-    def _same_skill(self, job: Job) -> Skill:
-        """The input was checked against one version; another may want something else."""
+    def _same_skill(self, run: Run) -> Skill:
+        """The input was checked against one version; another may want something else, and so may the same one, if its
+        author replaced it without a new number."""
+        job = run.job
         skill = self._shelf.get(job.skill_id)
         if skill.version != job.skill_version:
             raise StageFailed(
                 Code.SKILL_CHANGED,
                 f"skill {skill.id!r} is now version {skill.version}, the job was accepted for {job.skill_version}",
             )
+        if skill.contract(job.engine) != job.contract:
+            raise StageFailed(
+                Code.SKILL_CHANGED,
+                f"the schemas, artifacts or prompts of skill {skill.id!r} have changed since the job was accepted",
+            )
+        if errors := self._misfits(run, skill):
+            raise StageFailed(
+                Code.SKILL_CHANGED,
+                f"the schemas of skill {skill.id!r} have changed, and the job no longer fits: {'; '.join(errors)}",
+            )
         return skill
+
+    def _misfits(self, run: Run, skill: Skill) -> list[str]:
+        own = self.engine(run.job.engine).own_parameters
+        parameter = {key: value for key, value in run.job.parameter.items() if key not in own}
+        held_to = (("input", skill.input_schema, run.input), ("parameter", skill.parameter_schema, parameter))
+        return [
+            error
+            for what, wanted, given in held_to
+            if wanted is not None
+            for error in schema.below(what, schema.errors(wanted, given))
+        ]
 
     def _start(self, scene: Scene) -> Start:
         with staging():

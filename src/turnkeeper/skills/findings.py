@@ -79,6 +79,52 @@ WARNS: dict[str, str] = {
 
 LINT: dict[str, str] = {**BREAKS, **STRICT, **WARNS}
 
+FIX: dict[str, str] = {
+    "FOLDER_NAME_INVALID": "Rename the folder.",
+    "FILE_MISSING": "Add the file, or correct its path in `runner.json`.",
+    "FILE_UNREADABLE": "Give the service the right to read it; put an ordinary file there.",
+    "FILE_TOO_LARGE": "Move what is long into files that `SKILL.md` refers to.",
+    "FILE_OUTSIDE": "Copy the file into the skill's folder.",
+    "FRONT_MATTER_TOO_LONG": "Move what is long below the front matter.",
+    "JSON_INVALID": "Correct it at the place that is named.",
+    "JSON_UNUSABLE": "Make it flatter, or write the text as Unicode.",
+    "FIELD_INVALID": "Give the field the kind that is named.",
+    "ID_INVALID": "Choose another `id`, or leave it out: then it is the folder's name.",
+    "MODE_UNKNOWN": "Use `auto`, `interactive` or both.",
+    "MAX_ATTEMPT_INVALID": "Give a number from 1, or leave it out for no limit.",
+    "TIMEOUT_INVALID": "Use the names that are listed, with seconds.",
+    "ARTIFACT_INVALID": "Give a pattern such as `report.md` or `charts/*.png`.",
+    "SCHEMA_INVALID": "Correct it at the place that is named; copy what it refers to into it.",
+    "SCHEMA_NOT_OBJECT": 'Say `"type": "object"`, and put a list or a text into a property.',
+    "SCHEMA_DECLARES_MARKER": "Take the property out; the run tells the agent about the marker.",
+    "FILE_INPUT_INVALID": 'Make it `"type": "string"`, or an array of strings.',
+    "DEFAULT_INVALID": "Change the default, or what the property allows.",
+    "ENGINE_NONE_LEFT": "Leave at least one engine.",
+    "TEXT_NOT_UTF8": "Save the file as UTF-8.",
+    "FRONT_MATTER_MISSING": "Begin `SKILL.md` with `---`, `name`, `description` and `---`, a line each.",
+    "FRONT_MATTER_INVALID": "Put quotes around values with a colon; `name` and `description` are enough.",
+    "NAME_MISSING": "Add `name`, the same as the folder's.",
+    "NAME_INVALID": "Use a name such as `meeting-notes`.",
+    "NAME_NOT_FOLDER": "Rename the folder, or change `name`.",
+    "DESCRIPTION_MISSING": "Add what the skill does and when to use it.",
+    "DESCRIPTION_TOO_LONG": "Keep what it does and when to use it; the rest belongs below.",
+    "LINK_BROKEN": "Add the file, or correct the link.",
+    "KEY_TWICE": "Take one of them out.",
+    "KEY_UNKNOWN": "Correct the spelling, or take the field out.",
+    "VERSION_NOT_NUMBERS": "Use a version such as `1.2.0`.",
+    "ENGINE_UNKNOWN": "Correct the name, or leave it if the engine is installed elsewhere.",
+    "ENGINE_CONTRADICTION": "Take the engine out of one of the lists.",
+    "MODES_EMPTY": "Name the modes, or leave the field out.",
+    "PROMPT_UNUSED": "Take the prompt out, or allow the engine.",
+    "PLACEHOLDER_UNKNOWN": "Use `{{name}}`, `{{skill_file}}`, `{{input}}` or `{{parameter}}`.",
+    "ARTIFACT_MATCHES_ALL": "Name the files that matter, or leave `artifacts` out.",
+    "INPUT_SOURCE_UNKNOWN": "Write `file`, or leave it out.",
+    "OUTPUT_SCHEMA_MISSING": "Add `schemas.output`, so that a wrong result is noticed.",
+    "OUTPUT_SCHEMA_TOO_LOOSE": "List the fields you need under `required`.",
+    "ID_TWICE": "Give one of them another `id`.",
+}
+"""What to do about each of them."""
+
 
 def finding(code: str, where: str, message: str) -> Finding:
     severity = Severity.WARNING if code in WARNS else Severity.ERROR

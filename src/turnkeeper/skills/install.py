@@ -36,8 +36,8 @@ class Library:
         self._moving = root / MOVING
         self._shelf = shelf
 
-    def install(self, archive: BinaryIO) -> Skill:
-        """A new skill, or a higher version of one that was installed here. Blocking."""
+    def install(self, archive: BinaryIO, *, replace: bool = False) -> Skill:
+        """A new skill, or a higher version of one that was installed here; any version to `replace` it. Blocking."""
         for folder in (self._root, self._moving):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         staging = self._moving / f"{NEW}{secrets.token_hex(8)}"
@@ -50,7 +50,8 @@ class Library:
             with self._shelf.lock:
                 self._require_managed(skill_id)
                 self._settle(skill_id)
-                self._require_higher(skill_id, skill.version)
+                if not replace:
+                    self._require_higher(skill_id, skill.version)
                 self._put(package, skill_id)
                 return load(self._root / skill_id)
         finally:
@@ -68,6 +69,10 @@ class Library:
             (self._root / skill_id).rename(gone)
             sync_folder(self._root)
         _discard(gone)
+
+    def manages(self, skill_id: str) -> bool:
+        """Whether it was installed here, and can be removed."""
+        return bool(ID.fullmatch(skill_id)) and os.path.lexists(self._root / skill_id)
 
     def repair(self) -> None:
         """At the start, before anybody looks: ends what a crash left half done."""
@@ -137,7 +142,7 @@ class Library:
             problem = "and they cannot be compared: a version is numbers with dots, such as 1.2.0"
         raise SkillVersionNotHigher(
             f"skill {skill_id!r} is installed in version '{shown(installed)}', the archive has version "
-            f"'{shown(version)}', {problem}; remove the skill first to install it all the same",
+            f"'{shown(version)}', {problem}; to install it all the same, remove the skill first or send `replace=true`",
             installed_version=shown(installed),
             version=shown(version),
         )

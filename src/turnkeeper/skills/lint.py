@@ -33,7 +33,7 @@ KNOWN: Mapping[str, tuple[str, ...]] = {
 }
 """The fields of `runner.json`: at its top, and inside those that have fields of their own."""
 
-_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _PLACEHOLDER = re.compile(r"\{\{([^{}\n]{1,100})\}\}")
 _CODE = re.compile(r"`[^`\n]*`")
 _LINK = re.compile(r"\]\(\s*<?([^()\[\]\s<>]+)")
@@ -81,7 +81,7 @@ def _front(root: Path, package: Package) -> Found:
     name, description = package.text.front.get("name"), package.text.front.get("description")
     if not name:
         yield finding("NAME_MISSING", SKILL_FILE, "the front matter has no name")
-    elif len(as_text(name)) > LONGEST_NAME or not _NAME.fullmatch(as_text(name)):
+    elif len(as_text(name)) > LONGEST_NAME or not NAME.fullmatch(as_text(name)):
         message = f"the name {as_text(name)[:80]!r} is not 1 to 64 small letters, digits and single hyphens"
         yield finding("NAME_INVALID", SKILL_FILE, message)
     elif as_text(name) != root.name:

@@ -80,6 +80,11 @@ class Shelf:
         with self.lock:
             return self._find(skill_id).require()
 
+    def root(self, skill_id: str) -> Path:
+        """The folder of a skill, also of a broken one."""
+        with self.lock:
+            return Path(self._find(skill_id).skill.root)
+
     def all(self) -> list[tuple[Skill | None, SkillBroken | None]]:
         with self.lock:
             found = [(package, package.broken) for package in self._packages().values()]

@@ -69,10 +69,13 @@ class Stats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFilter:
-    state: State | None = None
+    states: Sequence[State] = ()
+    """In one of these; none means any."""
     skill_id: str | None = None
     engine: str | None = None
     mode: Mode | None = None
+    text: str | None = None
+    """In the open question or the skill's id, or at the beginning of the run's id."""
     before: tuple[datetime, str] | None = None
     """Page on: only runs created before this (moment, id)."""
 
@@ -107,6 +110,9 @@ class Reads(Protocol):
         """Waiting runs without an open question, a loadable session or a known engine."""
 
     async def interaction(self, run_id: str, interaction_id: int) -> Interaction | None: ...
+    async def open_questions(self, runs: Collection[Run]) -> dict[str, Interaction]:
+        """By run: the questions that these runs, as they were read, wait with."""
+
     async def interactions(self, run_id: str) -> list[Interaction]: ...
     async def answered_before(self, run_id: str, attempt_number: int) -> Interaction | None:
         """The last one: its answer is what that attempt begins with."""

@@ -7,7 +7,7 @@ import sqlite3
 import threading
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, nullcontext
 from datetime import datetime
 from pathlib import Path
 
@@ -21,6 +21,13 @@ from turnkeeper.store.migrate import require_newest
 
 DATABASE = "turnkeeper.db"
 READERS = 2
+NEWEST_FIRST = "created_at DESC, id DESC"
+# Not by LIKE: it knows the case of ASCII alone, stops at a zero, and takes seconds for some texts.
+TEXT_CLAUSE = (
+    "(instr(folded(skill_id), ?) OR instr(id, ?) = 1 OR EXISTS (SELECT 1 FROM interactions i "
+    "WHERE i.run_id = runs.id AND i.interaction_id = runs.pending_interaction_id "
+    "AND instr(folded(json_extract(i.question, '$.prompt')), ?)))"
+)
 
 
 class SqliteReads:
@@ -29,6 +36,7 @@ class SqliteReads:
         self._local = threading.local()
         self._opened: list[sqlite3.Connection] = []
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="turnkeeper-read")
+        self._searching = asyncio.Lock()
 
     @classmethod
     def of_stopped_or_running(cls, data_dir: Path) -> SqliteReads:
@@ -53,23 +61,13 @@ class SqliteReads:
         return rows.run_of(row) if row else None
 
     async def runs(self, wanted: RunFilter, limit: int) -> list[Run]:
-        clauses = {
-            "state = ?": wanted.state,
-            "skill_id = ?": wanted.skill_id,
-            "engine = ?": wanted.engine,
-            "mode = ?": wanted.mode,
-        }
-        used = {clause: value for clause, value in clauses.items() if value is not None}
-        where, values = list(used), [str(value) for value in used.values()]
-        if wanted.before:
-            where.append("(created_at, id) < (?, ?)")
-            values += [instant(wanted.before[0]), wanted.before[1]]
-        found = await self._all(
-            f"SELECT * FROM runs {'WHERE ' + ' AND '.join(where) if where else ''} "
-            "ORDER BY created_at DESC, id DESC LIMIT ?",
-            *values,
-            limit,
-        )
+        # A part for each state, each in the order of an index: a long past costs a page and not a sort.
+        parts = [_page(wanted, state, limit) for state in wanted.states or (None,)]
+        union = " UNION ALL ".join(f"SELECT * FROM ({sql})" for sql, _ in parts)
+        values = [value for _, each in parts for value in each]
+        # A search may look at everything: one at a time, so that a reader is left for who knows what they want.
+        async with self._searching if wanted.text else nullcontext():
+            found = await self._all(f"{union} ORDER BY {NEWEST_FIRST} LIMIT ?", *values, limit)
         return [rows.run_of(row) for row in found]
 
     async def queued(self) -> list[Run]:
@@ -98,6 +96,19 @@ class SqliteReads:
             "SELECT * FROM interactions WHERE run_id = ? AND interaction_id = ?", run_id, interaction_id
         )
         return rows.interaction_of(row) if row else None
+
+    async def open_questions(self, runs: Collection[Run]) -> dict[str, Interaction]:
+        asked = [(run.id, run.pending_interaction_id) for run in runs if run.pending_interaction_id]
+        pairs = ", ".join("(?, ?)" for _ in asked)
+        found = (
+            await self._all(
+                f"SELECT * FROM interactions WHERE (run_id, interaction_id) IN (VALUES {pairs})",
+                *(value for pair in asked for value in pair),
+            )
+            if asked
+            else []
+        )
+        return {row["run_id"]: rows.interaction_of(row) for row in found}
 
     async def interactions(self, run_id: str) -> list[Interaction]:
         found = await self._all("SELECT * FROM interactions WHERE run_id = ? ORDER BY interaction_id", run_id)
@@ -171,11 +182,25 @@ class SqliteReads:
             if connection is None:
                 connection = self._local.connection = connect(self._path)
                 connection.execute("PRAGMA query_only = ON")
+                connection.create_function("folded", 1, str.casefold, deterministic=True)
                 self._opened.append(connection)
             found: list[sqlite3.Row] = connection.execute(sql, values).fetchall()
         except sqlite3.Error as error:
             raise StorageUnavailable(f"the database cannot be read: {error}") from error
         return found
+
+
+def _page(wanted: RunFilter, state: State | None, limit: int) -> tuple[str, list[object]]:
+    clauses: dict[str, tuple[object, ...]] = {}
+    equal = {"state": state, "skill_id": wanted.skill_id, "engine": wanted.engine, "mode": wanted.mode}
+    clauses |= {f"{name} = ?": (str(value),) for name, value in equal.items() if value is not None}
+    if wanted.text:
+        clauses[TEXT_CLAUSE] = (wanted.text.casefold(),) * 3
+    if wanted.before:
+        clauses["(created_at, id) < (?, ?)"] = (instant(wanted.before[0]), wanted.before[1])
+    where = f"WHERE {' AND '.join(clauses)} " if clauses else ""
+    sql = f"SELECT * FROM runs {where}ORDER BY {NEWEST_FIRST} LIMIT ?"
+    return sql, [*(value for values in clauses.values() for value in values), limit]
 
 
 def connect(path: Path) -> sqlite3.Connection:

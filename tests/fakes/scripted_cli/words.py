@@ -213,8 +213,9 @@ def _reached(turn: Turn, note: str = "") -> None:
 
 
 def _sleep() -> None:
+    """In naps: a signal that comes just before the sleep is heard only after it."""
     while True:
-        time.sleep(3600)
+        time.sleep(0.05)
 
 
 def _die(turn: Turn, number: str) -> None:
