@@ -1,6 +1,7 @@
-"""Settings that all tests share: the event loop they run on, and how hypothesis looks for counterexamples."""
+"""Settings that all tests share: signals, the event loop they run on, and how hypothesis looks for counterexamples."""
 
 import os
+import signal
 
 import pytest
 from hypothesis import settings
@@ -10,6 +11,11 @@ from hypothesis import settings
 settings.register_profile("local", deadline=None, database=None, print_blob=True)
 settings.register_profile("ci", settings.get_profile("local"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+# A script that starts the tests in the background has them ignore Ctrl-C, and every process that they start as well.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -30,12 +30,15 @@ from turnkeeper.runtime.audit import judge_again
 from turnkeeper.runtime.clock import utc_now
 from turnkeeper.runtime.stage import Stage
 from turnkeeper.settings import Settings, load_settings
+from turnkeeper.web.door import Door
 from turnkeeper.wiring import Service, running
 
 SKILLS = Path(__file__).parent / "fakes" / "skills"
 TOKEN = "a-token-for-tests-only"
 PATIENCE = 30
 """Seconds after which a test gives up waiting; nothing is ever waited for this long when all is well."""
+DOOR = Door(TOKEN, "any-data", utc_now)
+"""For an app that nobody comes into."""
 QUICK = {"first_byte_sec": 20, "idle_sec": 20, "turn_sec": 60, "result_grace_sec": 0.5, "step_sec": 0.5}
 
 Json = dict[str, Any]
@@ -137,7 +140,7 @@ class Client:
         found: list[Json] = []
         start: int | None = 1
         while start is not None:
-            params = {"from_seq": start}
+            params = {"from_seq": start, "limit": 1000}
             page = self._json(await self.http.get(f"/v1/jobs/{run_id}/events/history", params=params))
             found += page["events"]
             start = page["next_from_seq"]

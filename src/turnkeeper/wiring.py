@@ -19,7 +19,7 @@ from pathlib import Path
 import uvicorn
 
 from turnkeeper import __version__, beacon
-from turnkeeper.beacon import Beacon
+from turnkeeper.beacon import TOKEN, Beacon
 from turnkeeper.core.errors import SettingsInvalid
 from turnkeeper.engines import managed, names
 from turnkeeper.engines.base import Engine, EngineConfig
@@ -38,12 +38,13 @@ from turnkeeper.skills.install import Library
 from turnkeeper.skills.package import Shelf
 from turnkeeper.skills.workspace import RunFolder
 from turnkeeper.store.base import Reads
-from turnkeeper.store.lock import Owner, owner_of
 from turnkeeper.store.reads import DATABASE as DATABASE
 from turnkeeper.store.reads import SqliteReads
 from turnkeeper.store.sqlite import SqliteStore
 from turnkeeper.web.app import make_app
+from turnkeeper.web.door import Door
 from turnkeeper.web.guard import Guard
+from turnkeeper.web.traffic import Traffic
 
 log = logging.getLogger(__name__)
 
@@ -60,24 +61,22 @@ class Service:
     url: str
     token: str
     house: House
+    door: Door
+    traffic: Traffic
+
+    async def is_idle(self) -> bool:
+        """Nothing is to do, and nobody is on the way with an address that signs in."""
+        return not self.door.expects_somebody and await self.house.is_idle()
+
+    def sign_in(self) -> str:
+        """An address that signs one browser in; the browser keeps what is behind `#` to itself."""
+        return f"{self.url}/#code={self.door.new_code(is_asked_for=False).code}"
 
 
 @dataclass(frozen=True, slots=True)
 class Archive:
     store: Reads
     stage: Stage
-
-
-@dataclass(frozen=True, slots=True)
-class Sighting:
-    """What a data directory tells about the service that uses it."""
-
-    owner: Owner | None
-    """None: nobody does."""
-    beacon: Beacon | None
-    """The owner's own, as soon as it answers; without an owner, that of a service which was killed."""
-    is_elsewhere: bool = False
-    """The owner is on another machine, or in another container."""
 
 
 @contextlib.asynccontextmanager
@@ -92,10 +91,12 @@ async def running(settings: Settings, *, clock: Clock = utc_now) -> AsyncIterato
         undo.push_async_callback(house.stop)
         listener = undo.enter_context(contextlib.closing(_listen(settings)))
         await house.start()
-        await undo.enter_async_context(_serving(_server_config(settings, house, token), listener))
+        door = Door(token, house.store.data_id, clock)
+        guard = _guard(settings, house, door)
+        await undo.enter_async_context(_serving(_server_config(guard), listener))
         undo.callback(house.begin_stop)
         undo.enter_context(beacon.lit(settings.data_dir, _beacon(_url(listener), house)))
-        yield Service(_url(listener), token, house)
+        yield Service(_url(listener), token, house, door, guard.traffic)
 
 
 @contextlib.asynccontextmanager
@@ -114,8 +115,10 @@ async def _serving(config: uvicorn.Config, listener: socket.socket) -> AsyncIter
         await asyncio.wait([serving])
 
 
-async def serve(settings: Settings, announce: Callable[[Service], None]) -> None:
-    """Until SIGINT or SIGTERM."""
+async def serve(
+    settings: Settings, announce: Callable[[Service], None], *, idle_stop_sec: float | None = None
+) -> None:
+    """Until SIGINT or SIGTERM, or until nobody has asked and nothing was to do for `idle_stop_sec`."""
     os.umask(0o077)  # whatever we write is nobody else's to read
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -123,8 +126,18 @@ async def serve(settings: Settings, announce: Callable[[Service], None]) -> None
         loop.add_signal_handler(number, stop.set)
     async with running(settings) as service:
         announce(service)
-        await stop.wait()
+        async with asyncio.TaskGroup() as watch:
+            waits = idle_stop_sec and watch.create_task(_stop_when_idle(service, idle_stop_sec, stop))
+            await stop.wait()
+            if waits:
+                waits.cancel()
         log.info("stopping: running turns are cut off and go on at the next start")
+
+
+async def _stop_when_idle(service: Service, seconds: float, stop: asyncio.Event) -> None:
+    await service.traffic.ceased(seconds, service.is_idle)
+    log.info("nothing was to do for %g seconds", seconds)
+    stop.set()
 
 
 async def open_house(settings: Settings, clock: Clock) -> House:
@@ -170,15 +183,6 @@ async def archive(settings: Settings) -> AsyncIterator[Archive]:
         yield Archive(reads, Stage(reads, shelf, known_engines(settings), settings.data_dir / "runs"))
     finally:
         await reads.close()
-
-
-def sight(settings: Settings) -> Sighting:
-    owner, left = owner_of(settings.data_dir), beacon.seen(settings.data_dir)
-    is_elsewhere = owner is not None and owner.host != socket.gethostname()
-    if owner is not None and left is not None and (is_elsewhere or left.pid != owner.pid):
-        # Of one that was killed, or of another machine: whoever listens there here must not be told our token.
-        left = None
-    return Sighting(owner, left, is_elsewhere)
 
 
 def known_engines(settings: Settings) -> dict[str, Engine]:
@@ -249,7 +253,7 @@ def prepare_data_dir(data_dir: Path) -> None:
 
 def own_token(data_dir: Path) -> str:
     """Made at the first start and kept in a file that only the owner can read."""
-    path = data_dir / "token"
+    path = data_dir / TOKEN
     try:
         token = _kept_token(path)
     except OSError as error:
@@ -257,15 +261,6 @@ def own_token(data_dir: Path) -> str:
     if len(token) < 16 or not token.isascii():
         raise SettingsInvalid(f"{path} holds no usable token; delete it and start again to get a new one")
     return token
-
-
-def known_token(settings: Settings) -> str | None:
-    """For who only wants to ask: none is made."""
-    try:
-        kept = (settings.data_dir / "token").read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        kept = ""
-    return settings.token or kept or None
 
 
 def _kept_token(path: Path) -> str:
@@ -310,10 +305,15 @@ def _url(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _server_config(settings: Settings, house: House, token: str) -> uvicorn.Config:
+def _guard(settings: Settings, house: House, door: Door) -> Guard:
     hosts = {*LOOPBACK, settings.host, *settings.allowed_hosts}
+    max_upload = settings.max_upload_mb * 1024 * 1024
+    return Guard(make_app(house, door), door=door, hosts=hosts, max_upload=max_upload)
+
+
+def _server_config(guard: Guard) -> uvicorn.Config:
     return uvicorn.Config(
-        Guard(make_app(house), token=token, hosts=hosts, max_upload=settings.max_upload_mb * 1024 * 1024),
+        guard,
         loop="none",
         lifespan="off",
         log_config=None,

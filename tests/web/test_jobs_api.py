@@ -231,6 +231,8 @@ class TestSkillAndEngine:
 
     async def test_default_engine_is_the_operators_choice(self, tmp_path: Path) -> None:
         async with opened(tmp_path / "data", default_engine="demo") as place:
+            demo = (await place.client.http.get("/v1/engines/demo")).json()
+            assert demo["default"] is True
             answer = await post(place.client, {"skill_id": "answer", "parameter": {"demo_script": "done"}})
             assert (await place.client.ended(answer.json()["run_id"]))["engine"] == "demo"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from tests.web.problems import assert_problem
 from tests.web.requests import DONE, waiting
 from turnkeeper.core.errors import Code
 from turnkeeper.web.jobs import MAX_WAIT_SEC
+
+AGENT = Path(__file__).parents[1] / "fakes" / "acp_agent.py"
 
 
 class TestList:
@@ -87,7 +90,81 @@ class TestList:
         listed = (await crowd.http.get("/v1/jobs", params={"status": "waiting_user", "limit": 1})).json()[
             "jobs"
         ]
-        assert listed == [await crowd.get(listed[0]["run_id"])]
+        run = await crowd.get(listed[0]["run_id"])
+        assert listed == [{**run, "pending": await crowd.pending(run["run_id"])}]
+
+    async def test_list_comes_small_and_streams_and_secrets_as_they_are(self, crowd: Client) -> None:
+        """Every open inbox asks for the list again and again; the length of a secret answer must not give it away."""
+        small = {"Accept-Encoding": "gzip"}
+        whole = await crowd.http.get("/v1/jobs", headers={"Accept-Encoding": "identity"})
+        async with crowd.http.stream("GET", "/v1/jobs", headers=small) as answer:
+            sent = sum([len(part) async for part in answer.aiter_raw()])
+        assert answer.headers["content-encoding"] == "gzip"
+        assert "accept-encoding" in answer.headers["vary"].lower()
+        assert sent < len(whole.content) / 5
+        run_id = whole.json()["jobs"][0]["run_id"]
+        secrets = await crowd.http.post("/v1/session/codes", headers=small)
+        async with crowd.http.stream("GET", f"/v1/jobs/{run_id}/events", headers=small) as events:
+            assert "content-encoding" not in {**secrets.headers, **events.headers}
+
+    async def test_several_states_at_once(self, crowd: Client) -> None:
+        params: Json = {"status": ["waiting_user", "succeeded"], "limit": 200}
+        found = (await crowd.http.get("/v1/jobs", params=params)).json()["jobs"]
+        wanted = [run for run in await crowd.runs() if run["status"] in ("waiting_user", "succeeded")]
+        assert found == wanted
+        assert len({run["status"] for run in found}) == 2
+
+    async def test_search_looks_at_ids_and_open_questions(self, client: Client) -> None:
+        asking = script([{"say": "Which 100%_sure colour, \\Grün or blue?"}], [ANSWER])
+        run_id = await client.create("answer", asking, **INTERACTIVE)
+        other = await client.create("plain", "ask", **INTERACTIVE)
+        for each in (run_id, other):
+            await client.settled(each)
+
+        async def found(text: str) -> set[str]:
+            params = {"q": text, "status": "waiting_user"}
+            jobs = (await client.http.get("/v1/jobs", params=params)).json()["jobs"]
+            return {run["run_id"] for run in jobs} & {run_id, other}
+
+        assert await found("which 100%_SURE") == {run_id}
+        assert await found("100__sure") == set(), (
+            "what means something to the database is text like any other"
+        )
+        assert await found("\\Grün") == await found("\\GRÜN") == {run_id}
+        assert await found("\0") == await found("100%\0") == set()
+        assert await found("LAI") == {other}
+        assert await found(other[:24]) == {other}
+        assert await found(other[1:24]) == set()
+        await client.reply(run_id, "blue")
+        await client.settled(run_id)
+        assert await found("100%") == set()
+        await client.cancel(other)
+
+    async def test_request_of_a_run_creates_the_same_job_again(self, client: Client) -> None:
+        asked = {"session_timeout_sec": 77, "permissions": "allow", "timeouts": {"idle_sec": 11}}
+        run_id = await client.create("answer", "auto_done", **asked)
+        request = (await client.http.get(f"/v1/jobs/{run_id}/request")).json()
+        assert request["session_timeout_sec"] == 77
+        assert request["timeouts"]["idle_sec"] == 11
+        assert request["parameter"] == {"demo_script": "auto_done"}
+        assert request["interactive_profile"] == "auto"
+        again = (await client.http.post("/v1/jobs", json=request)).json()["run_id"]
+        before, after = (await client.settled(run_id)), (await client.settled(again))
+        same = ("skill_id", "engine", "model", "execution_mode", "timeouts", "interactive_profile", "status")
+        assert {name: before[name] for name in same} == {name: after[name] for name in same}
+
+    async def test_request_leaves_a_model_to_the_settings_that_only_they_can_name(
+        self, tmp_path: Path
+    ) -> None:
+        agent = {"command": [sys.executable, str(AGENT)], "model": "sonnet[1m]"}
+        async with opened(tmp_path / "data", engines={"parrot": agent}) as place:
+            client = place.client
+            run_id = await client.create(engine="parrot")
+            answer = await client.http.get(f"/v1/jobs/{run_id}/request")
+            assert answer.status_code == 200, answer.text
+            again = (await client.http.post("/v1/jobs", json=answer.json())).json()["run_id"]
+            models = [(await client.ended(each))["model"] for each in (run_id, again)]
+            assert models == ["sonnet[1m]"] * 2
 
     @pytest.mark.parametrize(
         "cursor",

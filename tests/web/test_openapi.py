@@ -15,10 +15,12 @@ from turnkeeper import __version__
 from turnkeeper.core.errors import MEANING, Code
 from turnkeeper.web.problems import STATUS, status_of
 
-HANDBOOK = Path(__file__).parents[2] / "docs" / "protocol.md"
+HANDBOOK = Path(__file__).parents[2] / "docs" / "errors.md"
 PROBLEM = "application/problem+json"
 METHODS = {"get", "put", "post", "delete", "options", "head", "patch", "trace"}
 AT_THE_START = {Code.SETTINGS_INVALID, Code.DATA_DIR_IN_USE, Code.SCHEMA_TOO_NEW}
+
+OPEN = ("/healthz", "/readyz", "/v1/session")
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +92,7 @@ async def test_every_operation_documents_its_refusals_and_no_others(described: J
         refusals = {status for status in operation["responses"] if status >= "400"}
         assert refusals >= {"403", "413", "500"}, "what the guard and a fault of ours answer everywhere"
         assert refusals <= {"400", "401", "403", "404", "409", "413", "429", "500", "503"}
-        assert ("401" in refusals) == (path not in ("/healthz", "/readyz"))
+        assert ("401" in refusals) == (path not in OPEN or (method, path) == ("post", "/v1/session")), path
         assert ("400" in refusals) == ("parameters" in operation or "requestBody" in operation), path
         assert ("404" in refusals) == ("{" in path or (method, path) == ("post", "/v1/jobs")), path
         assert ("429" in refusals) == ((method, path) == ("post", "/v1/jobs")), path
@@ -110,10 +112,13 @@ async def test_problem_has_the_members_that_clients_read(described: Json) -> Non
 
 
 async def test_says_which_calls_need_the_token(described: Json) -> None:
-    (name,) = described["components"]["securitySchemes"]
-    assert described["components"]["securitySchemes"][name] == {"type": "http", "scheme": "bearer"}
+    schemes = described["components"]["securitySchemes"]
+    assert schemes["token"] == {"type": "http", "scheme": "bearer"}
+    assert schemes["cookie"]["in"] == "cookie"
     for path, _, operation in operations(described):
-        assert operation["security"] == ([] if path in ("/healthz", "/readyz") else [{name: []}])
+        assert operation["security"] == (
+            [] if path in OPEN else [{"token": []}, {"cookie": [], "page_key": []}]
+        )
 
 
 async def test_what_is_answered_is_what_was_described(client: Client, described: Json) -> None:

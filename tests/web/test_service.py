@@ -16,10 +16,11 @@ from tests.web.patience import eventually, settle
 from tests.web.problems import assert_problem
 from tests.web.sse import connected
 from turnkeeper import __version__, wiring
-from turnkeeper.core.errors import Code
+from turnkeeper.core.errors import Code, StorageUnavailable
 from turnkeeper.core.fcmp import instant
 from turnkeeper.core.statechart import State
 from turnkeeper.web.app import make_app
+from turnkeeper.web.traffic import Traffic
 
 
 async def gauges(client: Client) -> dict[str, float]:
@@ -209,11 +210,46 @@ async def test_engines_say_whether_they_are_ready(client: Client, place: Place) 
     assert demo in listed
     assert demo["ready"] is True
     assert demo["profiles"] == ["resumable", "sticky_process"]
+    assert [engine["name"] for engine in listed if engine["default"]] == []
     for engine in listed:
         assert engine["ready"] or (engine["reason"] and engine["fix"])
     assert_problem(await client.http.get("/v1/engines/nobody"), 404, Code.ENGINE_NOT_FOUND)
 
 
+class TestIdle:
+    """When a service may go that was started for one command."""
+
+    async def test_whoever_comes_while_it_looks_is_stayed_for(self) -> None:
+        traffic, looks = Traffic(), 0
+
+        async def is_idle() -> bool:
+            nonlocal looks
+            looks += 1
+            if looks == 1:
+                with traffic.counted():
+                    pass
+            return True
+
+        await traffic.ceased(0.05, is_idle)
+        assert looks == 2
+        assert traffic.quiet_sec >= 0.05
+
+    async def test_a_disk_in_trouble_is_no_reason_to_go(self) -> None:
+        answers: list[bool | Exception] = [StorageUnavailable("the disk"), False, True]
+
+        async def is_idle() -> bool:
+            answer = answers.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        await Traffic().ceased(0.01, is_idle)
+        assert answers == []
+
+
 async def test_app_can_be_made_twice(place: Place) -> None:
     """For one house: what the routes need is in the app, not in their modules."""
-    assert make_app(place.house).openapi() == make_app(place.house).openapi()
+    assert (
+        make_app(place.house, place.service.door).openapi()
+        == make_app(place.house, place.service.door).openapi()
+    )

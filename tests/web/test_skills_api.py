@@ -34,8 +34,9 @@ def skill(skill_id: str, version: str = "1", **more: Any) -> bytes:
     return zipped({f"folder/{name}": text for name, text in files.items()})
 
 
-async def post(client: Client, data: bytes) -> httpx.Response:
-    return await client.http.post("/v1/skills", files={"file": ("skill.zip", data, "application/zip")})
+async def post(client: Client, data: bytes, **params: Any) -> httpx.Response:
+    files = {"file": ("skill.zip", data, "application/zip")}
+    return await client.http.post("/v1/skills", files=files, params=params)
 
 
 async def installed(client: Client, data: bytes) -> Json:
@@ -102,6 +103,38 @@ async def test_other_version_is_refused(place: Place, client: Client, version: s
 
 
 @pytest.mark.failure("V13")
+async def test_any_version_replaces_if_it_is_asked_to(place: Place, client: Client) -> None:
+    await installed(client, skill("edited", "1.0"))
+    again = await post(client, skill("edited", "1.0", max_attempt=7), replace=True)
+    assert (again.status_code, again.json()["max_attempt"]) == (200, 7)
+    lower = await post(client, skill("edited", "0.9"), replace=True)
+    assert (lower.status_code, lower.json()["version"]) == (200, "0.9")
+    other = await post(client, skill(OF_THE_OPERATOR, "9"), replace=True)
+    assert_problem(other, 409, Code.SKILL_NOT_MANAGED)
+    assert_nothing_left(place)
+
+
+async def test_who_may_change_it_is_told(client: Client) -> None:
+    await installed(client, skill("ours", "1.0"))
+    skills = await listed(client)
+    assert (skills["ours"]["managed"], skills[OF_THE_OPERATOR]["managed"]) == (True, False)
+    assert (await client.http.get("/v1/skills/ours")).json() == skills["ours"]
+
+
+async def test_findings_of_the_linter(place: Place, client: Client) -> None:
+    await installed(client, skill("dubious", "one", extra_field=1))
+    found = (await client.http.get("/v1/skills/dubious/lint")).json()
+    assert found["skill_id"] == "dubious"
+    codes = {each["code"] for each in found["findings"]}
+    assert "VERSION_NOT_NUMBERS" in codes
+    (managed(place) / "dubious" / "assets" / "output.json").write_text("[]")
+    broken = (await client.http.get("/v1/skills/dubious/lint")).json()["findings"]
+    assert broken[0]["severity"] == "error"
+    assert broken[0]["where"] == "assets/output.json"
+    assert (await listed(client))["dubious"]["managed"] is True
+    assert_problem(await client.http.get("/v1/skills/nobody/lint"), 404, Code.SKILL_NOT_FOUND)
+
+
 async def test_waiting_run_keeps_its_own_copy(client: Client) -> None:
     await installed(client, skill("kept", "1"))
     replaced, removed = [await client.create("kept", **INTERACTIVE) for _ in range(2)]

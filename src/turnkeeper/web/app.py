@@ -6,10 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fastapi import FastAPI
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from turnkeeper import __version__
 from turnkeeper.runtime.house import House
-from turnkeeper.web import catalogue, events, files, jobs, problems, service, uploads
+from turnkeeper.web import catalogue, events, files, jobs, page, problems, service, session, uploads
+from turnkeeper.web.door import PAGE_KEY, Door
 from turnkeeper.web.guard import OPEN_PATHS
 from turnkeeper.web.parts import PROBLEM, refusal
 from turnkeeper.web.parts import problems as documented
@@ -25,14 +28,20 @@ class Api(FastAPI):
         described = super().openapi()
         for path, operations in described["paths"].items():
             for method, operation in operations.items():
-                operation["security"] = [] if path in OPEN_PATHS else [{"token": []}]
+                operation["security"] = (
+                    [] if path in OPEN_PATHS else [{"token": []}, {"cookie": [], "page_key": []}]
+                )
                 for status in _refusals(path, method, operation):
                     operation["responses"].setdefault(str(status), refusal(status))
                 operation["responses"].pop("422", None)
                 for response in operation["responses"].values():
                     if PROBLEM in response.get("content", {}):
                         response["content"].pop("application/json", None)
-        described["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        described["components"]["securitySchemes"] = {
+            "token": {"type": "http", "scheme": "bearer"},
+            "cookie": {"type": "apiKey", "in": "cookie", "name": self.state.door.cookie_name},
+            "page_key": {"type": "apiKey", "in": "header", "name": PAGE_KEY},
+        }
         for unused in ("HTTPValidationError", "ValidationError"):
             described["components"]["schemas"].pop(unused, None)
         return described
@@ -49,7 +58,23 @@ def _refusals(path: str, method: str, operation: Mapping[str, Any]) -> Iterator[
         yield from (409, 503)  # not now, or not on this disk
 
 
-def make_app(house: House, *, heartbeat_sec: float = events.HEARTBEAT_SEC) -> FastAPI:
+class SmallLists:
+    """Compresses the list of runs, which every open inbox asks for again and again. Nothing else: not the answers with
+    a secret in them, whose length could give it away, and not the streams, whose events must not wait in a buffer."""
+
+    LEVEL = 3
+    """Of 9: runs are so much alike that more work would hardly make the list smaller."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._compressed = GZipMiddleware(app, compresslevel=self.LEVEL)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app = self._compressed if scope["path"] == jobs.router.prefix else self._app
+        await app(scope, receive, send)
+
+
+def make_app(house: House, door: Door, *, heartbeat_sec: float = events.HEARTBEAT_SEC) -> FastAPI:
     app = Api(
         title="Turnkeeper",
         version=__version__,
@@ -61,8 +86,11 @@ def make_app(house: House, *, heartbeat_sec: float = events.HEARTBEAT_SEC) -> Fa
         redirect_slashes=False,
     )
     app.state.house = house
+    app.state.door = door
     app.state.heartbeat_sec = heartbeat_sec
-    for module in (jobs, uploads, events, files, catalogue, service):
+    for module in (jobs, uploads, events, files, catalogue, service, session, page):
         app.include_router(module.router)
+    app.add_middleware(SmallLists)
+    app.mount(page.STATIC, GZipMiddleware(page.Files()))
     problems.install(app)
     return app

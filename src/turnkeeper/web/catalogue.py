@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import asdict
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from turnkeeper.core.errors import EngineNotFound, InvalidRequest, SkillBroken, StorageUnavailable
 from turnkeeper.core.skill import Skill
 from turnkeeper.engines.base import Engine
 from turnkeeper.runtime.house import House
-from turnkeeper.web import schemas, views
+from turnkeeper.skills.lint import lint
+from turnkeeper.web import catalogue_schemas as schemas
+from turnkeeper.web import views
 from turnkeeper.web.parts import HouseOf
 from turnkeeper.web.uploads import ZIP, multipart, parts_of
 
@@ -24,12 +27,16 @@ router = APIRouter(prefix="/v1", tags=["catalogue"])
 async def list_skills(house: HouseOf) -> dict[str, Any]:
     """Every skill, the broken ones with what is wrong with them."""
     found = await asyncio.to_thread(lambda: list(house.shelf.all()))
-    known = house.engines.keys()
-    return {"skills": [_skill(skill, known) if skill else _broken(broken) for skill, broken in found]}
+    return {"skills": [_skill(house, skill) if skill else _broken(house, broken) for skill, broken in found]}
 
 
 @router.post("/skills", response_model=schemas.SkillOut, openapi_extra=multipart("A skill's folder.", ZIP))
-async def install_skill(request: Request, response: Response, house: HouseOf) -> dict[str, Any]:
+async def install_skill(
+    request: Request,
+    response: Response,
+    house: HouseOf,
+    replace: Annotated[bool, Query(description="Also by a version that is not higher.")] = False,
+) -> dict[str, Any]:
     """A new skill, or a higher version of one that was installed in this way; once it answers, it is durable."""
     async with parts_of(request) as parts:
         if [part.name for part in parts] != list(ZIP):
@@ -38,9 +45,9 @@ async def install_skill(request: Request, response: Response, house: HouseOf) ->
                 f"send one part 'file', the zip of the skill; the parts of this body: {names}"
             )
         with _on_disk():
-            skill = await asyncio.to_thread(house.library.install, parts[0].file)
+            skill = await asyncio.to_thread(house.library.install, parts[0].file, replace=replace)
     response.headers["Location"] = f"/v1/skills/{skill.id}"
-    return _skill(skill, house.engines.keys())
+    return _skill(house, skill)
 
 
 @router.delete("/skills/{skill_id}", response_model=schemas.Removed)
@@ -54,7 +61,7 @@ async def remove_skill(skill_id: str, house: HouseOf) -> dict[str, Any]:
 @router.get("/skills/{skill_id}", response_model=schemas.SkillOut)
 async def get_skill(skill_id: str, house: HouseOf) -> dict[str, Any]:
     skill = await asyncio.to_thread(house.shelf.get, skill_id)
-    return _skill(skill, house.engines.keys())
+    return _skill(house, skill)
 
 
 @router.get("/skills/{skill_id}/schemas", response_model=schemas.Schemas)
@@ -67,6 +74,13 @@ async def get_schemas(skill_id: str, house: HouseOf) -> dict[str, Any]:
         "parameter": skill.parameter_schema,
         "output": skill.output_schema,
     }
+
+
+@router.get("/skills/{skill_id}/lint", response_model=schemas.Findings)
+async def lint_skill(skill_id: str, house: HouseOf) -> dict[str, Any]:
+    """All that breaks the skill, and all that only looks wrong; also for one that cannot be used."""
+    findings = await asyncio.to_thread(lambda: lint(house.shelf.root(skill_id), tuple(house.engines)))
+    return {"skill_id": skill_id, "findings": [asdict(each) for each in findings]}
 
 
 @router.get("/engines", response_model=schemas.Engines)
@@ -94,21 +108,22 @@ def _on_disk() -> Iterator[None]:
         ) from error
 
 
-def _skill(skill: Skill, known: Iterable[str]) -> dict[str, Any]:
+def _skill(house: House, skill: Skill) -> dict[str, Any]:
     return {
         "id": skill.id,
         "version": skill.version,
         "name": skill.name,
         "description": skill.description,
-        "engines": list(skill.effective_engines(tuple(known))),
+        "engines": list(skill.effective_engines(tuple(house.engines))),
         "execution_modes": [mode.value for mode in skill.execution_modes],
         "max_attempt": skill.max_attempt,
         "timeouts": skill.timeouts,
         "warnings": [views.warning_view(warning) for warning in skill.warnings],
+        "managed": house.library.manages(skill.id),
     }
 
 
-def _broken(broken: SkillBroken | None) -> dict[str, Any]:
+def _broken(house: House, broken: SkillBroken | None) -> dict[str, Any]:
     assert broken is not None
     return {
         "id": broken.skill_id,
@@ -121,6 +136,7 @@ def _broken(broken: SkillBroken | None) -> dict[str, Any]:
         "timeouts": {},
         "warnings": [],
         "problems": broken.problems,
+        "managed": house.library.manages(broken.skill_id),
     }
 
 
@@ -129,4 +145,5 @@ async def _engine(house: House, engine: Engine) -> dict[str, Any]:
         **await asyncio.to_thread(views.engine_view, engine),
         "models": list(engine.models),
         "limit": house.capacity.engine_limits.get(engine.name),
+        "default": engine.name == house.default_engine,
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import re
 import time
 from collections.abc import Collection, Mapping
@@ -14,9 +13,13 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from turnkeeper.core.errors import Code
+from turnkeeper.web.door import BY, PAGE, Door
+from turnkeeper.web.page import STATIC
 from turnkeeper.web.problems import problem
+from turnkeeper.web.traffic import Traffic
 
-OPEN_PATHS = frozenset({"/", "/healthz", "/readyz"})
+OPEN_PATHS = frozenset({"/", "/healthz", "/readyz", "/v1/session"})
+OPEN_FOLDER = f"{STATIC}/"
 MAX_BODY = 4 * 1024 * 1024
 _UPLOADS = re.compile(r"/v1/skills|/v1/jobs/[^/]+/upload")
 """Paths that take files."""
@@ -30,11 +33,12 @@ class BodyTooLarge(HTTPException):
 
 
 class Guard:
-    def __init__(self, app: ASGIApp, *, token: str, hosts: Collection[str], max_upload: int) -> None:
+    def __init__(self, app: ASGIApp, *, door: Door, hosts: Collection[str], max_upload: int) -> None:
         self._app = app
-        self._token = token.encode()
+        self._door = door
         self._hosts = frozenset(host.lower() for host in hosts)
         self._max_upload = max_upload
+        self.traffic = Traffic()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -47,13 +51,16 @@ class Guard:
                 headers["X-Content-Type-Options"] = "nosniff"
             await send(message)
 
-        refusal = self._refusal(scope["path"], Headers(scope=scope))
+        headers = Headers(scope=scope)
+        who = self._door.knows(scope["method"], scope["path"], headers)
+        refusal = self._refusal(scope, headers, who)
         if refusal is not None:
             await problem(*refusal)(scope, receive, send_dated)
             return
-        await self._app(scope, _limited(receive, self._limit(scope["path"])), send_dated)
+        with self.traffic.counted():
+            await self._app({**scope, BY: who}, _limited(receive, self._limit(scope["path"])), send_dated)
 
-    def _refusal(self, path: str, headers: Mapping[str, str]) -> tuple[Code, str] | None:
+    def _refusal(self, scope: Scope, headers: Mapping[str, str], who: str | None) -> tuple[Code, str] | None:
         host = _host_name(headers.get("host", ""))
         if host not in self._hosts:
             # A page of another site that resolves its own name to this machine still sends its own Host.
@@ -64,9 +71,12 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and _site(origin) != headers["host"].lower():
             return Code.ORIGIN_NOT_ALLOWED, f"requests from pages of {origin!r} are not accepted"
-        if path not in OPEN_PATHS and not self._is_known(headers.get("authorization", "")):
-            return Code.UNAUTHORIZED, "send the token as 'Authorization: Bearer TOKEN'"
-        length, limit = headers.get("content-length", "0"), self._limit(path)
+        if not is_open(scope["path"]):
+            if who is None:
+                return Code.UNAUTHORIZED, "send the token as 'Authorization: Bearer TOKEN', or sign in"
+            if who == PAGE and not _is_from_our_page(scope["method"], headers):
+                return Code.ORIGIN_NOT_ALLOWED, "the cookie of the page is good for calls of the page alone"
+        length, limit = headers.get("content-length", "0"), self._limit(scope["path"])
         if length.isdigit() and int(length) > limit:
             return Code.BODY_TOO_LARGE, _too_large(limit)
         return None
@@ -74,9 +84,17 @@ class Guard:
     def _limit(self, path: str) -> int:
         return self._max_upload if _UPLOADS.fullmatch(path) else MAX_BODY
 
-    def _is_known(self, authorization: str) -> bool:
-        scheme, _, given = authorization.partition(" ")
-        return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self._token)
+
+def is_open(path: str) -> bool:
+    return path in OPEN_PATHS or path.startswith(OPEN_FOLDER)
+
+
+def _is_from_our_page(method: str, headers: Mapping[str, str]) -> bool:
+    """A cookie comes with whatever the browser sends here, also for pages of other ports of this host. An `Origin`
+    that is not ours was refused before; a call that changes something must have one."""
+    if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+        return False
+    return method in ("GET", "HEAD") or "origin" in headers
 
 
 def _limited(receive: Receive, limit: int) -> Receive:

@@ -14,18 +14,16 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from turnkeeper.core.asking import pending_view
 from turnkeeper.core.errors import CursorInvalid, InvalidRequest
 from turnkeeper.core.fcmp import instant
-from turnkeeper.core.run import Idempotency, Mode, Run
+from turnkeeper.core.run import Idempotency, Interaction, Mode, Run
 from turnkeeper.core.statechart import State
 from turnkeeper.store.base import RunFilter
 from turnkeeper.web import schemas, views
 from turnkeeper.web.bodies import JsonRoute
-from turnkeeper.web.parts import HouseOf, RunId, problems
+from turnkeeper.web.parts import By, HouseOf, RunId, problems
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=JsonRoute, responses=problems(503))
 
 MAX_WAIT_SEC = 60
-BY = "token"
-"""Who made a change: there is one key so far."""
 
 _CREATED: dict[int | str, dict[str, Any]] = {
     200: {"headers": {"Location": {"required": True, "schema": {"type": "string"}}}},
@@ -52,19 +50,28 @@ async def create_job(
     return {"request_id": run.id, "run_id": run.id, "status": run.state.value, "cache_hit": False}
 
 
-@router.get("", response_model=schemas.RunList)
+@router.get("", response_model=schemas.RunList, response_model_exclude_unset=True)
 async def list_jobs(
     house: HouseOf,
-    status: schemas.State | None = None,
+    status: Annotated[
+        list[schemas.State] | None, Query(description="One of these; may be given again.")
+    ] = None,
     skill_id: str | None = None,
     engine: str | None = None,
     execution_mode: Literal["auto", "interactive"] | None = None,
+    q: Annotated[
+        str | None,
+        Query(
+            max_length=200, description="In the open question or the skill's id; or how the run's id begins."
+        ),
+    ] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     cursor: str | None = None,
 ) -> dict[str, Any]:
-    """Newest first; `next_cursor` pages on."""
+    """Newest first, each with its open question; `next_cursor` pages on."""
     wanted = RunFilter(
-        state=State(status) if status else None,
+        states=tuple(dict.fromkeys(map(State, status or ()))),
+        text=q or None,
         skill_id=skill_id,
         engine=engine,
         mode=Mode(execution_mode) if execution_mode else None,
@@ -72,8 +79,12 @@ async def list_jobs(
     )
     runs = await house.store.runs(wanted, limit + 1)
     page = runs[:limit]
+    asked = await house.store.open_questions(page)
     return {
-        "jobs": [views.run_view(run, house.dispatcher.place(run.id)) for run in page],
+        "jobs": [
+            {**views.run_view(run, house.dispatcher.place(run.id)), "pending": _pending(asked.get(run.id))}
+            for run in page
+        ],
         "next_cursor": _cursor(page[-1]) if len(runs) > limit else None,
     }
 
@@ -102,15 +113,15 @@ async def get_pending(run_id: RunId, house: HouseOf) -> dict[str, Any]:
     return {
         "request_id": run.id,
         "status": run.state.value,
-        "pending": pending_view(pending) if pending else None,
+        "pending": _pending(pending),
     }
 
 
 @router.post("/{run_id}/interaction/reply", response_model=schemas.ReplyOut)
-async def reply(run_id: RunId, body: schemas.Reply, house: HouseOf) -> dict[str, Any]:
+async def reply(run_id: RunId, body: schemas.Reply, house: HouseOf, by: By) -> dict[str, Any]:
     """Any text is a reply. The same reply again gets the same receipt; another one is 409."""
     receipt = await house.jobs.reply(
-        run_id, body.interaction_id, body.response, by=BY, idempotency_key=body.idempotency_key
+        run_id, body.interaction_id, body.response, by=by, idempotency_key=body.idempotency_key
     )
     return {
         "request_id": run_id,
@@ -130,6 +141,12 @@ async def get_history(run_id: RunId, house: HouseOf) -> dict[str, Any]:
     return {"request_id": run.id, "interactions": [views.history_view(each) for each in interactions]}
 
 
+@router.get("/{run_id}/request", response_model=schemas.CreateJob, response_model_exclude_unset=True)
+async def get_request(run_id: RunId, house: HouseOf) -> dict[str, Any]:
+    """What would create the same job again, with every default settled; files have to be uploaded again."""
+    return views.request_view(await house.jobs.run(run_id))
+
+
 @router.get("/{run_id}/attempts", response_model=schemas.Attempts)
 async def get_attempts(run_id: RunId, house: HouseOf) -> dict[str, Any]:
     """Every try of every turn: how it was started, what it used, what was seen and decided."""
@@ -139,10 +156,14 @@ async def get_attempts(run_id: RunId, house: HouseOf) -> dict[str, Any]:
 
 
 @router.post("/{run_id}/cancel", response_model=schemas.CancelOut)
-async def cancel(run_id: RunId, house: HouseOf) -> dict[str, Any]:
+async def cancel(run_id: RunId, house: HouseOf, by: By) -> dict[str, Any]:
     """Idempotent. A live process is ended first: until then the run shows `ending`."""
-    run = await house.jobs.cancel(run_id, by=BY)
+    run = await house.jobs.cancel(run_id, by=by)
     return {"request_id": run.id, "status": run.state.value, "ending": views.ending_view(run.ending)}
+
+
+def _pending(interaction: Interaction | None) -> dict[str, Any] | None:
+    return pending_view(interaction) if interaction else None
 
 
 def _wait_seconds(prefer: str | None) -> int | None:

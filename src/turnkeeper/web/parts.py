@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Path, Request
 
 from turnkeeper.runtime.house import House
+from turnkeeper.web.door import BY
 from turnkeeper.web.schemas import Problem
 
 
@@ -15,7 +16,13 @@ def _house(request: Request) -> House:
     return house
 
 
+def _by(request: Request) -> str:
+    """As the guard found it out."""
+    return str(request.scope[BY])
+
+
 HouseOf = Annotated[House, Depends(_house)]
+By = Annotated[str, Depends(_by)]
 RunId = Annotated[str, Path(min_length=1, max_length=64)]
 
 

@@ -25,6 +25,7 @@ LONGEST_NAME = 100
 
 STATUS: dict[Code, int] = {
     Code.UNAUTHORIZED: 401,
+    Code.CODE_INVALID: 401,
     Code.HOST_NOT_ALLOWED: 403,
     Code.ORIGIN_NOT_ALLOWED: 403,
     Code.SKILL_NOT_FOUND: 404,

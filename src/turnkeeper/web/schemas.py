@@ -1,4 +1,4 @@
-"""The shapes of the API, in and out; OpenAPI is made from these."""
+"""The shapes of jobs and runs, in and out; OpenAPI is made from these and those beside them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from turnkeeper.runtime.intake import JobRequest
 # Strict: neither `true` nor "5" is a number; who sends them means something else.
 Seconds = Annotated[float, Field(strict=True, gt=0, le=365 * 24 * 3600, allow_inf_nan=False)]
 Truth = Annotated[bool, Field(strict=True)]
+MODEL = r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,199}"
+"""It becomes an argument of a command line: never one that looks like an option."""
 LARGEST = 2**53 - 1
 """Beyond this, readers of JSON disagree about integers."""
 State = Literal["queued", "running", "waiting_user", "succeeded", "failed", "canceled"]
@@ -79,8 +81,7 @@ class CreateJob(Options):
     engine: Annotated[str, Field(min_length=1, max_length=100)] | None = None
     input: JsonObject = Field(default_factory=dict)
     parameter: JsonObject = Field(default_factory=dict)
-    # It becomes an argument of a command line: never one that looks like an option.
-    model: Annotated[str, Field(max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$")] | None = None
+    model: Annotated[str, Field(max_length=200, pattern=f"^{MODEL}$")] | None = None
     runtime_options: Options = Field(default_factory=Options)
 
     def request(self) -> JobRequest:
@@ -206,11 +207,6 @@ class RunOut(BaseModel):
     finished_at: str | None
 
 
-class RunList(BaseModel):
-    jobs: list[RunOut]
-    next_cursor: str | None
-
-
 class Pending(BaseModel):
     interaction_id: int
     kind: str
@@ -222,6 +218,15 @@ class Pending(BaseModel):
     context: Any = None
     requested_schema: dict[str, Any] | None = None
     expires_at: str | None = None
+
+
+class RunListed(RunOut):
+    pending: Pending | None = Field(description="The open question.")
+
+
+class RunList(BaseModel):
+    jobs: list[RunListed]
+    next_cursor: str | None
 
 
 class PendingOut(BaseModel):
@@ -339,110 +344,3 @@ class AttemptOut(BaseModel):
 class Attempts(BaseModel):
     request_id: str
     attempts: list[AttemptOut]
-
-
-class SkillOut(BaseModel):
-    id: str
-    version: str
-    name: str
-    description: str
-    engines: list[str]
-    execution_modes: list[Literal["auto", "interactive"]]
-    max_attempt: int | None
-    timeouts: dict[str, float] = Field(description="The skill's own limits of a turn, in seconds.")
-    warnings: list[WarningOut]
-    problems: list[str] = Field(
-        default_factory=list, description="Why it cannot be used; empty for a good skill."
-    )
-
-
-class Skills(BaseModel):
-    skills: list[SkillOut]
-
-
-class Removed(BaseModel):
-    id: str
-    removed: Literal[True] = True
-
-
-class Schemas(BaseModel):
-    skill_id: str
-    input: dict[str, Any] | None
-    parameter: dict[str, Any] | None
-    output: dict[str, Any] | None
-
-
-class LoginOut(BaseModel):
-    kind: Literal["key", "file", "settings", "not_needed", "none"]
-    source: str | None = Field(description="The name of the variable, or the path of the file.")
-
-
-class ResidentOut(BaseModel):
-    ready: bool
-    path: str | None
-    version: str | None
-    reason: str | None
-    fix: str | None
-    warning: str | None
-
-
-class EngineOut(BaseModel):
-    name: str
-    ready: bool
-    path: str | None
-    version: str | None
-    login: LoginOut
-    reason: str | None
-    fix: str | None = Field(description="The command that makes it ready.")
-    warning: str | None
-    profiles: list[Literal["resumable", "sticky_process"]]
-    resident: ResidentOut | None = Field(
-        description="As `sticky_process`, where it may be another program; null: it cannot be."
-    )
-    permissions: list[Literal["allow", "ask", "deny"]]
-    models: list[str] = Field(description="Empty where only the engine itself knows them.")
-    limit: int | None
-
-
-class Engines(BaseModel):
-    engines: list[EngineOut]
-
-
-class SlotsOut(BaseModel):
-    total: int
-    busy: int
-    free: int
-    waiting: int = Field(description="Held by processes that wait for a person.")
-    sticky_total: int = Field(description="How many of them runs of profile `sticky_process` may hold.")
-    sticky: int = Field(description="Held by such runs, whether they play a turn or wait.")
-
-
-class QueueOut(BaseModel):
-    length: int
-    sticky: int = Field(description="How many of these are of profile `sticky_process`.")
-
-
-class HeldOut(BaseModel):
-    run_id: str
-    skill_id: str
-    engine: str
-    pending_interaction_id: int | None
-    since: str
-    wait_deadline_at: str | None
-
-
-class Status(BaseModel):
-    version: str
-    status: Literal["ready", "starting", "stopping"]
-    started_at: str
-    slots: SlotsOut
-    queue: QueueOut
-    runs: dict[State, int] = Field(description="How many there are, by state.")
-    held: list[HeldOut] = Field(
-        description="Runs that hold a slot while they wait for a person, the longest first; 100 at most."
-    )
-    held_count: int = Field(description="How many of these there are.")
-
-
-class Health(BaseModel):
-    status: Literal["ok", "starting", "stopping"]

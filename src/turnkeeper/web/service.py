@@ -1,22 +1,21 @@
-"""How the service itself is doing, and the page that says so."""
+"""How the service itself is doing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib import resources
 from typing import Any
 
 from fastapi import APIRouter, Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from starlette.responses import HTMLResponse
 
 from turnkeeper import __version__
 from turnkeeper.core.fcmp import instant
 from turnkeeper.core.run import Run
 from turnkeeper.core.statechart import State
 from turnkeeper.runtime.house import House
-from turnkeeper.web import schemas, views
+from turnkeeper.web import service_schemas as schemas
+from turnkeeper.web import views
 from turnkeeper.web.parts import HouseOf, problems
 
 router = APIRouter(tags=["service"])
@@ -64,13 +63,6 @@ async def metrics(house: HouseOf) -> Response:
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Snapshot(house, counts))
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
-
-
-@router.get("/", response_class=HTMLResponse, include_in_schema=False)
-async def page() -> HTMLResponse:
-    text = (resources.files("turnkeeper.web") / "static" / "index.html").read_text(encoding="utf-8")
-    policy = "default-src 'none'; style-src 'self' 'unsafe-inline'"
-    return HTMLResponse(text, headers={"Content-Security-Policy": policy})
 
 
 def _condition(house: House) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
 from typing import Any
 
@@ -12,6 +13,8 @@ from turnkeeper.core.statechart import State
 from turnkeeper.core.waiting import ProfileKind
 from turnkeeper.engines.base import Engine
 from turnkeeper.runtime.dispatch import Place
+from turnkeeper.runtime.intake import ASKED_FOR
+from turnkeeper.web.schemas import MODEL
 
 
 def run_view(run: Run, place: Place | None) -> dict[str, Any]:
@@ -50,6 +53,22 @@ def run_view(run: Run, place: Place | None) -> dict[str, Any]:
         "updated_at": instant(run.updated_at),
         "started_at": run.started_at and instant(run.started_at),
         "finished_at": run.finished_at and instant(run.finished_at),
+    }
+
+
+def request_view(run: Run) -> dict[str, Any]:
+    """The body that would create the same job again."""
+    job, view = run.job, run_view(run, None)
+    told = ("skill_id", "engine", "execution_mode", "interactive_require_user_reply", "session_timeout_sec")
+    is_asked_for = job.profile.reason == ASKED_FOR
+    # A model that no job could name is the one of the settings, and comes by itself.
+    is_named = job.model is not None and re.fullmatch(MODEL, job.model) is not None
+    return {
+        **{name: view[name] for name in (*told, "timeouts", "on_interrupted", "permissions")},
+        **({"model": job.model} if is_named else {}),
+        "interactive_profile": job.profile.kind.value if is_asked_for else "auto",
+        "input": {key: value for key, value in job.input.items() if key not in run.files},
+        "parameter": job.parameter,
     }
 
 

@@ -1,0 +1,83 @@
+"""The shapes of the service itself: how it is doing, and who signs in."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from turnkeeper.web.schemas import State, Strict
+
+
+class SlotsOut(BaseModel):
+    total: int
+    busy: int
+    free: int
+    waiting: int = Field(description="Held by processes that wait for a person.")
+    sticky_total: int = Field(description="How many of them runs of profile `sticky_process` may hold.")
+    sticky: int = Field(description="Held by such runs, whether they play a turn or wait.")
+
+
+class QueueOut(BaseModel):
+    length: int
+    sticky: int = Field(description="How many of these are of profile `sticky_process`.")
+
+
+class HeldOut(BaseModel):
+    run_id: str
+    skill_id: str
+    engine: str
+    pending_interaction_id: int | None
+    since: str
+    wait_deadline_at: str | None
+
+
+class Status(BaseModel):
+    version: str
+    status: Literal["ready", "starting", "stopping"]
+    started_at: str
+    slots: SlotsOut
+    queue: QueueOut
+    runs: dict[State, int] = Field(description="How many there are, by state.")
+    held: list[HeldOut] = Field(
+        description="Runs that hold a slot while they wait for a person, the longest first; 100 at most."
+    )
+    held_count: int = Field(description="How many of these there are.")
+
+
+def _only(one: str, other: str) -> dict[str, Any]:
+    return {"required": [one], "properties": {one: {"type": "string"}, other: {"type": "null"}}}
+
+
+class SignIn(Strict):
+    """One of the two."""
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": [_only("code", "token"), _only("token", "code")]})
+
+    code: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    token: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> SignIn:
+        if (self.code is None) == (self.token is None):
+            raise ValueError("send a code or a token")
+        return self
+
+
+class SignedIn(BaseModel):
+    expires_at: str
+    page_key: str = Field(description="Goes with the cookie, as the header `X-Turnkeeper-Page`.")
+
+
+class SignedOut(BaseModel):
+    signed_out: Literal[True] = True
+
+
+class SignInCode(BaseModel):
+    code: str
+    url: str
+    expires_at: str
+
+
+class Health(BaseModel):
+    status: Literal["ok", "starting", "stopping"]

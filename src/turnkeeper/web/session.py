@@ -1,0 +1,58 @@
+"""Signing in from a browser: a code or the token is traded for a cookie that only this site's own page can send."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request, Response
+
+from turnkeeper.core.fcmp import instant
+from turnkeeper.web import service_schemas as schemas
+from turnkeeper.web.bodies import JsonRoute
+from turnkeeper.web.door import COOKIE_LASTS, Door
+from turnkeeper.web.parts import problems
+
+router = APIRouter(prefix="/v1/session", tags=["session"], route_class=JsonRoute)
+
+
+def _door(request: Request) -> Door:
+    door: Door = request.app.state.door
+    return door
+
+
+DoorOf = Annotated[Door, Depends(_door)]
+
+
+@router.post("", response_model=schemas.SignedIn, responses=problems(401))
+async def sign_in(body: schemas.SignIn, door: DoorOf, request: Request, response: Response) -> dict[str, Any]:
+    """Cookie and key, as `X-Turnkeeper-Page`, together replace the token. A code can be used once."""
+    session = door.trade(code=body.code, token=body.token)
+    response.set_cookie(
+        door.cookie_name,
+        session.cookie,
+        max_age=int(COOKIE_LASTS.total_seconds()),
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https",  # as a proxy in front tells
+    )
+    response.headers["Cache-Control"] = "no-store"
+    return {"expires_at": instant(session.expires_at), "page_key": session.page_key}
+
+
+@router.delete("", response_model=schemas.SignedOut)
+async def sign_out(door: DoorOf, response: Response) -> dict[str, Any]:
+    """The browser forgets its cookie."""
+    response.delete_cookie(door.cookie_name, httponly=True, samesite="strict")
+    return {"signed_out": True}
+
+
+@router.post("/codes", response_model=schemas.SignInCode)
+async def new_code(door: DoorOf, request: Request, response: Response) -> dict[str, Any]:
+    """An address that signs one browser in, within ten minutes. The code is behind `#`: it is never sent in a URL."""
+    made = door.new_code(is_asked_for=True)
+    response.headers["Cache-Control"] = "no-store"
+    return {
+        "code": made.code,
+        "url": f"{str(request.base_url).rstrip('/')}/#code={made.code}",
+        "expires_at": instant(made.expires_at),
+    }
