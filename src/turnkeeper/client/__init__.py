@@ -1,0 +1,70 @@
+"""A client for the service, for programs in Python: `Client`, and `AsyncClient` with the same names to await.
+
+from turnkeeper.client import Client
+
+with Client() as client:
+    run = client.run("meeting-notes", engine="demo", input={"notes": "We ship on Friday."})
+    print(run.result())
+"""
+
+from turnkeeper.client.aio import AsyncClient, AsyncRun
+from turnkeeper.client.errors import (
+    ApiError,
+    ClientError,
+    RunCanceled,
+    RunError,
+    RunFailed,
+    ServiceNotFound,
+    ServiceUnreachable,
+    WaitingForPerson,
+)
+from turnkeeper.client.records import (
+    Answered,
+    Artifact,
+    Attempt,
+    Cancellation,
+    Engine,
+    Event,
+    Finding,
+    Log,
+    Option,
+    Question,
+    Receipt,
+    RunInfo,
+    Schemas,
+    SignIn,
+    Skill,
+    Status,
+)
+from turnkeeper.client.sync import Client, Run
+
+__all__ = [
+    "Answered",
+    "ApiError",
+    "Artifact",
+    "AsyncClient",
+    "AsyncRun",
+    "Attempt",
+    "Cancellation",
+    "Client",
+    "ClientError",
+    "Engine",
+    "Event",
+    "Finding",
+    "Log",
+    "Option",
+    "Question",
+    "Receipt",
+    "Run",
+    "RunCanceled",
+    "RunError",
+    "RunFailed",
+    "RunInfo",
+    "Schemas",
+    "ServiceNotFound",
+    "ServiceUnreachable",
+    "SignIn",
+    "Skill",
+    "Status",
+    "WaitingForPerson",
+]

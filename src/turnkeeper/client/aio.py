@@ -1,0 +1,314 @@
+"""`AsyncClient` and `AsyncRun`: the names of `sync.py`, for programs that do other things meanwhile (asyncio)."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from turnkeeper.client import calls, discovery
+from turnkeeper.client.calls import Call, Page
+from turnkeeper.client.errors import ApiError, ClientError
+from turnkeeper.client.files import Sources, Upload, landing, opened, packed
+from turnkeeper.client.following import Backoff, Following, Loss, Waiting
+from turnkeeper.client.records import (
+    Answered,
+    Artifact,
+    Attempt,
+    Cancellation,
+    Engine,
+    Event,
+    Finding,
+    Json,
+    Log,
+    Question,
+    Receipt,
+    RunInfo,
+    Schemas,
+    SignIn,
+    Skill,
+    Status,
+)
+
+if TYPE_CHECKING:
+    from turnkeeper.client.wire import AsyncWire
+
+T = TypeVar("T")
+
+
+class AsyncClient:
+    """The service, as told by `url` and `token`, by the environment, or found on this machine.
+
+    In seconds: `timeout` for an answer; `patience` with a service that cannot be reached, for what waits for a run
+    (None: for ever); `silence` after which a stream is taken for dead (the service speaks every 15).
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        data_dir: str | os.PathLike[str] | None = None,
+        timeout: float = 30.0,
+        patience: float | None = 60.0,
+        silence: float = 45.0,
+    ) -> None:
+        from turnkeeper.client.wire import AsyncWire, Limits
+
+        self._place = discovery.find(url, token, data_dir)
+        self._wire = AsyncWire(self._place, Limits(timeout, silence))
+        self._patience = patience
+
+    def __repr__(self) -> str:
+        return f"<AsyncClient of {self._place}>"
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._wire.close()
+
+    @property
+    def url(self) -> str:
+        """Where the service is now."""
+        return self._place.look().url
+
+    # Runs
+
+    async def run(
+        self,
+        skill: str,
+        engine: str | None = None,
+        input: Mapping[str, Any] | None = None,  # noqa: A002 (as the API calls it)
+        parameter: Mapping[str, Any] | None = None,
+        files: Sources | None = None,
+        interactive: bool | None = None,
+        model: str | None = None,
+        permissions: str | None = None,
+        idempotency_key: str | None = None,
+        **options: Any,
+    ) -> AsyncRun:
+        """Creates a run, with its files; once this returns, it is durable. `options`: other fields of a job."""
+        with opened(files or {}) as upload:
+            call = calls.create(
+                skill,
+                upload.names,
+                engine=engine,
+                input=input,
+                parameter=parameter,
+                model=model,
+                permissions=permissions,
+                interactive=interactive,
+                idempotency_key=idempotency_key,
+                **options,
+            )
+            run = self.job(await self._wire.send(call))
+            if upload.parts:
+                await self._upload(run, upload, is_new=idempotency_key is None)
+        return run
+
+    async def _upload(self, run: AsyncRun, upload: Upload, *, is_new: bool) -> None:
+        try:
+            await self._wire.send(calls.upload(run.id, upload))
+        except BaseException as error:
+            if is_new:
+                with suppress(ClientError):
+                    await run.cancel()  # nobody would know of it, and it would wait for its files
+            elif isinstance(error, ApiError) and error.code in calls.UPLOADED and (await run.info()).files:
+                return  # the run of an earlier call with this key, which has them
+            raise
+
+    def job(self, run_id: str) -> AsyncRun:
+        """A run by its id; the service is not asked."""
+        return AsyncRun(run_id, self._wire, self._patience)
+
+    def jobs(
+        self,
+        status: str | Sequence[str] | None = None,
+        skill_id: str | None = None,
+        engine: str | None = None,
+        q: str | None = None,
+        limit: int | None = None,
+    ) -> AsyncGenerator[RunInfo, None]:
+        """Newest first, each with its open question; all of them, or `limit`."""
+        return _pages(self._wire, calls.jobs(calls.filters(status, skill_id, engine, q), limit))
+
+    # Skills
+
+    async def skills(self) -> list[Skill]:
+        """All of them, the broken ones too."""
+        return await self._wire.send(calls.skills())
+
+    async def skill(self, skill_id: str) -> Skill:
+        return await self._wire.send(calls.skill(skill_id))
+
+    async def schemas(self, skill_id: str) -> Schemas:
+        return await self._wire.send(calls.schemas(skill_id))
+
+    async def lint(self, skill_id: str) -> list[Finding]:
+        """What its author should know; also of a broken skill."""
+        return await self._wire.send(calls.lint(skill_id))
+
+    async def install_skill(self, path: str | os.PathLike[str], replace: bool = False) -> Skill:
+        """From a folder or a zip. A version that is not higher is only taken with `replace`."""
+        with packed(path) as archive:
+            return await self._wire.send(calls.install_skill(archive, replace=replace))
+
+    async def remove_skill(self, skill_id: str) -> None:
+        """Only one that was installed through the API."""
+        await self._wire.send(calls.remove_skill(skill_id))
+
+    # The service
+
+    async def engines(self) -> list[Engine]:
+        return await self._wire.send(calls.engines())
+
+    async def engine(self, name: str) -> Engine:
+        return await self._wire.send(calls.engine(name))
+
+    async def status(self) -> Status:
+        return await self._wire.send(calls.status())
+
+    async def sign_in(self) -> SignIn:
+        """An address that opens the page in a browser without the token, once."""
+        return await self._wire.send(calls.sign_in(self.url))
+
+
+class AsyncRun:
+    """A run, by its id. It knows nothing by itself: every method asks the service."""
+
+    def __init__(self, run_id: str, wire: AsyncWire, patience: float | None) -> None:
+        self.id = run_id
+        self._wire = wire
+        self._patience = patience
+
+    def __repr__(self) -> str:
+        return f"AsyncRun({self.id!r})"
+
+    async def info(self, wait: float | None = None) -> RunInfo:
+        """As it is now. With `wait`: once it waits for a person or has ended, or after so many seconds, 60 at most."""
+        return await self._wire.send(calls.info(self.id, wait))
+
+    async def request(self) -> Json:
+        """What would create the same run again, but for its files."""
+        return await self._wire.send(calls.request(self.id))
+
+    async def cancel(self) -> Cancellation:
+        """Ends it; once more does no harm."""
+        return await self._wire.send(calls.cancel(self.id))
+
+    # Its log
+
+    async def events(self, after: int = 0) -> AsyncGenerator[Event, None]:
+        """Every event after this number, as it happens, to the last one of the run.
+
+        A lost connection is made again, and a service that restarts is waited for, as long as there is patience.
+        """
+        log = Following(after, Backoff(self._patience))
+        while not log.is_over:
+            call = calls.events(self.id, log.cursor)
+            log.connect()
+            try:
+                async with self._wire.stream(call) as chunks:
+                    async for chunk in chunks:
+                        for event in log.feed(chunk):
+                            yield event
+                        if log.is_over:
+                            return
+                loss = log.cut_off()
+            except Loss as error:
+                loss = error
+            await self._wire.sleep(log.backoff.pause(loss, time.monotonic()))
+
+    def history_events(
+        self, from_seq: int = 1, to_seq: int | None = None, limit: int | None = None
+    ) -> AsyncGenerator[Event, None]:
+        """What the log holds so far, both ends included."""
+        return _pages(self._wire, calls.history_events(self.id, from_seq, to_seq, limit))
+
+    # Its questions
+
+    async def pending(self) -> Question | None:
+        """The open one."""
+        return (await self._wire.send(calls.pending(self.id))).question
+
+    async def reply(
+        self, text: Any, interaction_id: int | None = None, idempotency_key: str | None = None
+    ) -> Receipt:
+        """Answers the open question, or the one that is named. Any text will do; other JSON is passed on as text."""
+        if interaction_id is None:
+            interaction_id = calls.open_question(self.id, await self._wire.send(calls.pending(self.id)))
+        return await self._wire.send(calls.reply(self.id, text, interaction_id, idempotency_key))
+
+    async def history(self) -> list[Answered]:
+        """Every question so far, with its answer."""
+        return await self._wire.send(calls.history(self.id))
+
+    # Its outcome
+
+    async def result(self, timeout: float | None = None) -> Json:
+        """Waits for the end. Raises RunFailed, RunCanceled, WaitingForPerson, or TimeoutError after `timeout`."""
+        waiting = Waiting(timeout)
+        while True:
+            call = calls.info(self.id, waiting.share(calls.LONGEST_WAIT))
+            info = await self._wire.send(call, waiting.share(self._patience))
+            if info.status == "succeeded":
+                return await self._wire.send(calls.result(self.id), waiting.share(self._patience))
+            if info.is_waiting:
+                info = msgspec.structs.replace(info, pending=await self.pending())
+            waiting.check(info)
+
+    async def artifacts(self) -> list[Artifact]:
+        return await self._wire.send(calls.artifacts(self.id))
+
+    async def download(self, path: str, to: str | os.PathLike[str]) -> Path:
+        """One file of the workspace, into a folder or as a file; answers where it is."""
+        return await self._saved(calls.artifact(self.id, path), to, path.rpartition("/")[2])
+
+    async def bundle(self, to: str | os.PathLike[str]) -> Path:
+        """Result and artifacts of a run that has ended, as one zip, into a folder or as a file."""
+        return await self._saved(calls.bundle(self.id), to, f"{self.id}.zip")
+
+    async def _saved(self, call: Call[bytes], to: str | os.PathLike[str], name: str) -> Path:
+        with landing(to, name) as (path, file):
+            await self._wire.fetch(call, file)
+        return path
+
+    async def logs(self) -> list[Log]:
+        """The raw output that there is, by attempt, try and stream."""
+        return await self._wire.send(calls.logs(self.id))
+
+    async def log(
+        self,
+        attempt: int = 1,
+        try_number: int = 1,
+        stream: str = "stdout",
+        offset: int = 0,
+        length: int | None = None,
+    ) -> bytes:
+        """What the engine wrote, byte by byte."""
+        return await self._wire.send(calls.log(self.id, attempt, try_number, stream, offset, length))
+
+    async def attempts(self) -> list[Attempt]:
+        """Every try of every turn, with what was seen and decided."""
+        return await self._wire.send(calls.attempts(self.id))
+
+
+async def _pages(wire: AsyncWire, first: Call[Page[T]]) -> AsyncGenerator[T, None]:
+    call: Call[Page[T]] | None = first
+    while call is not None:
+        page = await wire.send(call)
+        for each in page.found:
+            yield each
+        call = page.next
