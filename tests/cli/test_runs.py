@@ -89,7 +89,9 @@ async def test_what_is_not_there(tmp_path: Path, command: str) -> None:
     assert missing.stderr == f"turnkeeper: there is no database in {data}; name the service's --data-dir\n"
     async with opened(data):
         missing = await call(data, command, "nobody")
-    assert missing.stderr == "turnkeeper: there is no run 'nobody' in this data directory\n"
+    assert missing.stderr == f"turnkeeper: there is no run 'nobody' in {data}; for another one: --data-dir\n"
+    halved = await call(data, "show", "nobody", "--try", "1")
+    assert (halved.returncode, "--attempt" in halved.stderr) == (2, True)
 
 
 async def test_a_database_that_cannot_be_read(tmp_path: Path) -> None:

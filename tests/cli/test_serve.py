@@ -6,8 +6,6 @@ import json
 import os
 import re
 import select
-import shlex
-import shutil
 import signal
 import socket
 import sqlite3
@@ -70,12 +68,16 @@ def by_the_rules() -> Sequence[str]:
     return command
 
 
+def start(home: Path, *arguments: str, **env: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "turnkeeper", "serve", "--port", "0", *arguments]
+    with (home / "stderr").open("w") as log:
+        return subprocess.Popen(command, env=environment(home, **env), stdout=subprocess.PIPE, stderr=log)
+
+
 @contextmanager
 def served(home: Path, *arguments: str, **env: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """A running service and what it said when it was ready."""
-    command = [sys.executable, "-m", "turnkeeper", "serve", "--port", "0", *arguments]
-    with (home / "stderr").open("w") as log:
-        process = subprocess.Popen(command, env=environment(home, **env), stdout=subprocess.PIPE, stderr=log)
+    process = start(home, *arguments, **env)
     try:
         yield _banner(process, home / "stderr"), process
     finally:
@@ -89,7 +91,7 @@ def served(home: Path, *arguments: str, **env: str) -> Iterator[tuple[str, subpr
 def _banner(process: subprocess.Popen[bytes], log: Path) -> str:
     assert process.stdout is not None
     said, deadline = b"", time.monotonic() + PATIENCE
-    while b"curl" not in said or not said.endswith(b"\n"):
+    while b" open\n" not in said:
         ready, _, _ = select.select([process.stdout], [], [], deadline - time.monotonic())
         assert ready, "it never said that it is ready"
         some = os.read(process.stdout.fileno(), 4096)
@@ -326,33 +328,12 @@ class TestConfigFile:
 
 
 def told(said: str) -> tuple[str, dict[str, str]]:
-    """Address and token as the banner tells them."""
+    """The address, and the token from where the banner says that it is."""
     address = re.search(r"is ready at (http://\S+)", said)
-    token = re.search(r"Token \(.*\):\n  (\S+)\n", said)
+    kept = re.search(r"with the token in (\S+)", said)
     assert address is not None
-    assert token is not None
-    return address[1], {"Authorization": f"Bearer {token[1]}"}
-
-
-def curl(said: str, **env: str) -> httpx.Response:
-    """What the banner's line gets, by curl itself where there is one."""
-    (line,) = [line.strip() for line in said.splitlines() if line.strip().startswith("curl ")]
-    if shutil.which("curl"):
-        ended = subprocess.run(
-            ["/bin/sh", "-c", f"{line} -w '\\n%{{http_code}}'"],
-            env=os.environ | env,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=True,
-        )
-        body, _, status = ended.stdout.rpartition("\n")
-        return httpx.Response(int(status), text=body)
-    words = [word.replace("$TURNKEEPER_TOKEN", env.get("TURNKEEPER_TOKEN", "")) for word in shlex.split(line)]
-    headers = dict(words[n + 1].split(": ", 1) for n, word in enumerate(words) if word == "-H")
-    if "-d" in words:
-        return httpx.post(words[2], content=words[words.index("-d") + 1], headers=headers, trust_env=False)
-    return httpx.get(words[2], headers=headers, trust_env=False)
+    assert kept is not None
+    return address[1], {"Authorization": f"Bearer {Path(kept[1]).read_text().strip()}"}
 
 
 def test_folder_of_skills_may_come_later(tmp_path: Path) -> None:
@@ -374,33 +355,63 @@ def test_folder_of_skills_may_come_later(tmp_path: Path) -> None:
 
 
 class TestBanner:
-    def test_its_line_starts_a_run(self, tmp_path: Path) -> None:
-        data_dir = tmp_path / "data"
-        with served(tmp_path, "--data-dir", str(data_dir), "--skills-dir", str(EXAMPLES)) as (said, _):
-            address, token = told(said)
-            assert f"Turnkeeper {__version__} is ready at http://127.0.0.1:" in said
-            assert f"kept in {data_dir / 'token'}" in said
-            assert token["Authorization"] == f"Bearer {(data_dir / 'token').read_text().strip()}"
-            answer = curl(said)
-            assert answer.status_code == 200
-            run_id = json.loads(answer.text)["run_id"]
-            wait = token | {"Prefer": "wait=30"}
-            run = httpx.get(
-                f"{address}/v1/jobs/{run_id}", headers=wait, trust_env=False, timeout=PATIENCE
-            ).json()
-            assert run["status"] == "waiting_user"
+    def test_its_address_signs_one_browser_in(self, tmp_path: Path) -> None:
+        with served(tmp_path, "--data-dir", str(tmp_path / "data")) as (said, _):
+            found = re.search(r"^    (http://\S+)/#code=(\S+)$", said, re.MULTILINE)
+            assert found is not None
+            with httpx.Client(base_url=found[1], trust_env=False, headers={"Origin": found[1]}) as browser:
+                assert browser.get("/v1/jobs").status_code == 401
+                session = browser.post("/v1/session", json={"code": found[2]})
+                assert session.status_code == 200
+                page = {"X-Turnkeeper-Page": session.json()["page_key"]}
+                assert browser.get("/v1/jobs", headers=page).status_code == 200
+                assert browser.post("/v1/session", json={"code": found[2]}).status_code == 401
 
-    def test_its_line_works_without_the_example_and_with_a_token_full_of_signs(self, tmp_path: Path) -> None:
+    def test_where_the_token_is_and_not_what_it_is(self, tmp_path: Path) -> None:
+        data_dir = tmp_path / "data"
+        with served(tmp_path, "--data-dir", str(data_dir)) as (said, _):
+            assert f"Turnkeeper {__version__} is ready at http://127.0.0.1:" in said
+            address, token = told(said)
+            assert httpx.get(f"{address}/v1/skills", headers=token, trust_env=False).status_code == 200
+            assert (data_dir / "token").read_text().strip() not in said
+
+    def test_given_token_is_not_repeated(self, tmp_path: Path) -> None:
         token = 'it\'s-$HOME-`id`-"quoted"-\\n!'
         env = {"TURNKEEPER_TOKEN": token, "TURNKEEPER_DATA_DIR": str(tmp_path / "data")}
         with served(tmp_path, **env) as (said, _):
-            assert token not in said, "what the operator gave is not repeated"
-            answer = curl(said, **env)
-            assert (answer.status_code, json.loads(answer.text)) == (200, {"skills": []})
+            assert token not in said
+            assert "with the token of your settings" in said
         assert not (tmp_path / "data" / "token").exists(), "a given token is nobody else's to keep"
         assert token not in (tmp_path / "stderr").read_text()
 
+    def test_first_command_fits_the_skills_that_there_are(self, tmp_path: Path) -> None:
+        with served(tmp_path, "--data-dir", str(tmp_path / "data"), "--skills-dir", str(EXAMPLES)) as (
+            said,
+            _,
+        ):
+            assert "turnkeeper run interview --engine demo --interactive\n" in said
+        with served(tmp_path, "--data-dir", str(tmp_path / "data")) as (said, _):
+            assert "turnkeeper skills new my-first-skill\n" in said
+
     def test_address_is_the_one_it_listens_on(self, tmp_path: Path) -> None:
         with served(tmp_path, "--data-dir", str(tmp_path / "data"), "--host", "::1") as (said, _):
-            assert "http://[::1]:" in said
-            assert curl(said).status_code == 200
+            address, token = told(said)
+            assert address.startswith("http://[::1]:")
+            assert httpx.get(f"{address}/v1/skills", headers=token, trust_env=False).status_code == 200
+
+
+def test_as_json(tmp_path: Path) -> None:
+    process = start(tmp_path, "--data-dir", str(tmp_path / "data"), "--json", "--idle-stop", "0.5")
+    said, _ = process.communicate(timeout=PATIENCE)
+    ready = json.loads(said)
+    assert set(ready) == {"url", "sign_in", "pid", "version"}
+    assert ready["pid"] == process.pid
+    assert ready["sign_in"].startswith(f"{ready['url']}/#code=")
+
+
+def test_stops_by_itself_when_nothing_is_to_do(tmp_path: Path) -> None:
+    process = start(tmp_path, "--data-dir", str(tmp_path / "data"), "--idle-stop", "0.5")
+    process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0
+    assert "nothing was to do for 0.5 seconds" in (tmp_path / "stderr").read_text()
+    assert not (tmp_path / "data" / "service.json").exists()

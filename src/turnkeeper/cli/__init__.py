@@ -2,32 +2,54 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
 
 import typer
 
 from turnkeeper import __version__
 from turnkeeper.cli import engines, runs, skills
+from turnkeeper.cli.browse import open_page
 from turnkeeper.cli.doctor import doctor
+from turnkeeper.cli.fetch import artifacts, result
+from turnkeeper.cli.listing import list_runs
+from turnkeeper.cli.reply import cancel, reply
+from turnkeeper.cli.run import run, watch
 from turnkeeper.cli.serve import serve
+from turnkeeper.cli.terminal import AsJson
+
+RUNS, SERVICE = "Runs", "The service"
+"""Under these the list of commands is shown."""
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command()(serve)
-app.command()(doctor)
-app.command()(runs.show)
-app.command()(runs.audit)
-app.add_typer(skills.app, name="skills")
-app.add_typer(engines.app, name="engines")
+app.command(rich_help_panel=RUNS)(run)
+app.command(rich_help_panel=RUNS)(watch)
+app.command(rich_help_panel=RUNS)(reply)
+app.command(rich_help_panel=RUNS)(cancel)
+app.command("list", rich_help_panel=RUNS)(list_runs)
+app.command(rich_help_panel=RUNS)(result)
+app.command(rich_help_panel=RUNS)(artifacts)
+app.command(rich_help_panel=RUNS)(runs.show)
+app.command(rich_help_panel=RUNS)(runs.audit)
+app.command(rich_help_panel=SERVICE)(serve)
+app.command("open", rich_help_panel=SERVICE)(open_page)
+app.command(rich_help_panel=SERVICE)(doctor)
+app.add_typer(skills.app, name="skills", rich_help_panel=SERVICE)
+app.add_typer(engines.app, name="engines", rich_help_panel=SERVICE)
 
 
-@app.command()
-def version() -> None:
-    """Print the version."""
-    typer.echo(__version__)
+@app.command(rich_help_panel=SERVICE)
+def version(as_json: AsJson = False) -> None:
+    """Print the version.
+
+    For example: turnkeeper version
+
+    Ends with 0.
+    """
+    typer.echo(json.dumps({"version": __version__}) if as_json else __version__)
 
 
 def _version_option(wanted: bool) -> None:

@@ -11,22 +11,20 @@ import os
 import shlex
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import httpx
-
-from turnkeeper import __version__, wiring
+from turnkeeper import __version__, beacon, wiring
 from turnkeeper.beacon import Beacon
 from turnkeeper.cli.terminal import counted
+from turnkeeper.client import ApiError, Client, ClientError, ServiceUnreachable, Status
 from turnkeeper.core.errors import TurnkeeperError
 from turnkeeper.engines.base import Engine
 from turnkeeper.runtime.doctor import Check, Outcome
 from turnkeeper.settings import Settings, default_data_dir
-from turnkeeper.web import schemas, views
+from turnkeeper.web import views
 
 ANSWER_SEC, ENGINES_SEC = 5, 20
 """How long the service may take to answer, and for its engines: it may have to ask them for their versions first."""
@@ -40,7 +38,7 @@ class Checkup:
     checks: list[Check]
     beacon: Beacon | None
     """Of a service that runs."""
-    status: schemas.Status | None
+    status: Status | None
     """None: there is none, or it does not answer."""
     engines: list[dict[str, Any]]
     """As the service sees them, else as they are seen from here."""
@@ -54,8 +52,8 @@ class Checkup:
 class Told:
     """What the service itself says."""
 
-    status: schemas.Status
-    engines: schemas.Engines
+    status: Status
+    engines: list[dict[str, Any]]
 
 
 class NotTold(Exception):
@@ -69,13 +67,13 @@ class NotTold(Exception):
 def look(settings: Settings) -> Checkup:
     # A wrong setting is said at once, and not taken for a fault of the data.
     known = wiring.known_engines(settings)
-    found = wiring.sight(settings)
+    found = beacon.sight(settings.data_dir)
     service, told = _service(settings, found)
     return Checkup(
         checks=[_folder(settings.data_dir), _database(settings), _disk(settings.data_dir), *service],
         beacon=found.beacon if found.owner else None,
         status=told.status if told else None,
-        engines=told.engines.model_dump()["engines"] if told else [_engine(each) for each in known.values()],
+        engines=told.engines if told else [_engine(each) for each in known.values()],
     )
 
 
@@ -126,7 +124,7 @@ def _disk(data_dir: Path) -> Check:
 # The service
 
 
-def _service(settings: Settings, found: wiring.Sighting) -> tuple[list[Check], Told | None]:
+def _service(settings: Settings, found: beacon.Sighting) -> tuple[list[Check], Told | None]:
     if found.owner is None:
         return [_not_running(settings, found.beacon)], None
     if found.is_elsewhere:
@@ -138,7 +136,7 @@ def _service(settings: Settings, found: wiring.Sighting) -> tuple[list[Check], T
         words = f"{found.owner} has the data directory and does not answer: it is starting or stopping"
         return [Check("service", Outcome.WARN, words, "look again in a moment; its log tells more")], None
     try:
-        told = _ask(found.beacon, wiring.known_token(settings))
+        told = _ask(settings, found.beacon)
     except NotTold as error:
         return [Check("service", Outcome.FAIL, f"{_place(found.beacon)}: {error}", error.fix)], None
     return [_running(found.beacon, told.status), _slots(told.status), _queue(told.status)], told
@@ -154,7 +152,7 @@ def _not_running(settings: Settings, left: Beacon | None) -> Check:
     return Check("service", Outcome.WARN, words, shlex.join(start))
 
 
-def _running(beacon: Beacon, status: schemas.Status) -> Check:
+def _running(beacon: Beacon, status: Status) -> Check:
     words = f"{_place(beacon)}, version {status.version}, up since {moment(status.started_at)}"
     if status.status != "ready":
         return Check("service", Outcome.WARN, f"{words}; it is {status.status}")
@@ -168,58 +166,40 @@ def _place(beacon: Beacon) -> str:
     return f"{beacon.url}, pid {beacon.pid}"
 
 
-def _ask(beacon: Beacon, token: str | None) -> Told:
-    if token is None:
-        raise NotTold("its token is not known here", GIVE_TOKEN)
-    headers = {
-        # In bytes: a token of strange characters is for the service to refuse.
-        b"Authorization": f"Bearer {token}".encode(),
-        # It may listen on an address that it does not answer for; for this name it always does.
-        b"Host": b"localhost",
-    }
-    with (
-        _asking(beacon),
-        httpx.Client(base_url=beacon.url, headers=headers, timeout=ANSWER_SEC, trust_env=False) as http,
-    ):
-        status = schemas.Status.model_validate(_json(http.get("/v1/status")))
-        try:
-            engines = schemas.Engines.model_validate(_json(http.get("/v1/engines", timeout=ENGINES_SEC)))
-        except httpx.TimeoutException:
-            engines = schemas.Engines(engines=[])  # one of them does not answer: the service itself does
-        return Told(status, engines)
-
-
-def _json(answer: httpx.Response) -> Any:
-    if answer.status_code == 401:
-        raise NotTold("it refuses our token", GIVE_TOKEN)
-    return answer.raise_for_status().json()
-
-
-@contextmanager
-def _asking(beacon: Beacon) -> Iterator[None]:
-    fix = f"look into its log, or end process {beacon.pid} and start it again"
+def _ask(settings: Settings, beacon: Beacon) -> Told:
+    """In the words of the client; what to do about it is more than that knows."""
     try:
-        yield
-    except httpx.TimeoutException:
-        raise NotTold("it does not answer in time", fix) from None
-    except httpx.HTTPStatusError as error:
-        raise NotTold(f"it answers with {error.response.status_code}", fix) from None
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise NotTold(f"it does not answer ({error})", fix) from None
-    except ValueError:
-        raise NotTold("its answer is not understood", fix) from None
+        quick, patient = (
+            Client(data_dir=settings.data_dir, timeout=seconds) for seconds in (ANSWER_SEC, ENGINES_SEC)
+        )
+    except ClientError as error:  # there is no token, or none that could be one
+        raise NotTold(str(error), GIVE_TOKEN) from None
+    restart = f"look into its log, or end process {beacon.pid} and start it again"
+    with quick, patient:
+        try:
+            return Told(quick.status(), _engines(patient))
+        except ClientError as error:
+            is_token = isinstance(error, ApiError) and error.code == "UNAUTHORIZED"
+            raise NotTold(str(error), GIVE_TOKEN if is_token else restart) from None
+
+
+def _engines(client: Client) -> list[dict[str, Any]]:
+    try:
+        return [each.to_dict() for each in client.engines()]
+    except ServiceUnreachable:
+        return []  # one of them does not answer: the service itself does
 
 
 # Its slots
 
 
-def _slots(status: schemas.Status) -> Check:
+def _slots(status: Status) -> Check:
     slots = status.slots
     busy = f"{slots.busy} of {slots.total} busy (sticky: {slots.sticky} of {slots.sticky_total})"
     return Check("slots", Outcome.OK, f"{busy}; {slots.waiting} held by runs that wait for a person")
 
 
-def held(status: schemas.Status) -> Iterator[str]:
+def held(status: Status) -> Iterator[str]:
     """A line for each run that holds a slot while it waits."""
     for run in status.held:
         until = f", until {moment(run.wait_deadline_at)}" if run.wait_deadline_at else ""
@@ -228,7 +208,7 @@ def held(status: schemas.Status) -> Iterator[str]:
         yield f"and {status.held_count - len(status.held)} more"
 
 
-def _queue(status: schemas.Status) -> Check:
+def _queue(status: Status) -> Check:
     """A line is no trouble. One that stands still because of people who do not answer is."""
     slots, queue = status.slots, status.queue
     is_full, no_sticky = slots.free <= 0, slots.sticky >= slots.sticky_total and queue.sticky > 0
@@ -248,9 +228,9 @@ def _stands(queued: int, slot: str, settings: str) -> Check:
     return Check("queue", Outcome.WARN, words, f"answer or cancel the runs that wait, or raise {settings}")
 
 
-def moment(told: str) -> str:
+def moment(told: datetime) -> str:
     """Without its microseconds."""
-    return datetime.fromisoformat(told).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return told.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 # Engines

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from turnkeeper import __version__
-from turnkeeper.cli.terminal import FOUND, USAGE, AsJson, DataDir, complain, counted, printable
+from turnkeeper.cli.reach import folder_of
+from turnkeeper.cli.terminal import FOUND, USAGE, AsJson, DataDir, busy, complain, counted, printable, styled
 from turnkeeper.core.errors import TurnkeeperError
 from turnkeeper.core.fcmp import instant
 from turnkeeper.settings import load_settings
@@ -25,9 +26,12 @@ BELOW = " " * 18
 
 
 def doctor(data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Look at everything: data, service, who holds its slots, engines. For example: turnkeeper doctor
+    """Look at everything: data, service, who holds its slots, engines.
 
-    Ends with 0 if nothing is broken, 1 if something is. A service that does not run is not broken.
+    For example: turnkeeper doctor
+
+    Ends with 0 if nothing is broken, 1 if something is, 2 if a setting is wrong.
+    A service that does not run is not broken.
     """
     folder, found = _look(data_dir)
     if as_json:
@@ -43,8 +47,9 @@ def _look(data_dir: Path | None) -> tuple[Path, Checkup]:
     from turnkeeper.cli import checkup
 
     try:
-        settings = load_settings(data_dir=data_dir)
-        return settings.data_dir, checkup.look(settings)
+        settings = load_settings(data_dir=folder_of(data_dir))
+        with busy("looking at everything"):
+            return settings.data_dir, checkup.look(settings)
     except TurnkeeperError as error:
         complain(error.message)
         raise typer.Exit(USAGE) from None
@@ -68,13 +73,14 @@ def _text(found: Checkup) -> Iterator[str]:
 
 
 def _line(word: str, name: str, sentence: str) -> str:
-    return f"  {typer.style(f'{word:4}', fg=COLOURS.get(word))}  {printable(name):9} {printable(sentence)}"
+    return f"  {styled(f'{word:4}', fg=COLOURS.get(word))}  {printable(name):9} {printable(sentence)}"
 
 
 def _engine(told: Mapping[str, Any]) -> tuple[str, str, str]:
     """One that was never installed is no trouble; one that is, and does not work, may be meant to."""
     fix = f" (fix: {told['fix']})" if told["fix"] else ""
-    login = told["login"]["source"] or told["login"]["kind"].replace("_", " ")
+    known = told["login"] or {"source": None, "kind": "unknown"}
+    login = known["source"] or known["kind"].replace("_", " ")
     match (told["ready"], told["warning"], told["path"]):
         case (True, None, _):
             return "ok", told["name"], f"version {told['version'] or 'unknown'}, login: {login}"
@@ -90,7 +96,7 @@ def _conclusion(found: Checkup) -> str:
     outcomes = Counter(
         [*(check.outcome.value for check in found.checks), *(_engine(e)[0] for e in found.engines)]
     )
-    word = typer.style("good", fg="green") if found.is_good else typer.style("not good", fg="red")
+    word = styled("good", fg="green") if found.is_good else styled("not good", fg="red")
     warnings = f", {counted(outcomes['warn'], 'warning')}" if outcomes["warn"] else ""
     return f"Turnkeeper {__version__}: {word}{warnings}"
 
@@ -108,6 +114,6 @@ def _json(data_dir: Path, found: Checkup) -> dict[str, Any]:
             for each in found.checks
         ],
         "service": found.beacon and asdict(found.beacon),
-        "status": found.status and found.status.model_dump(),
+        "status": found.status and found.status.to_dict(),
         "engines": found.engines,
     }

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from turnkeeper.cli.terminal import counted, printable
+from turnkeeper.cli.tables import Column, print_table
+from turnkeeper.cli.terminal import counted, printable, styled
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from turnkeeper.wiring import Diagnosis, Installed
 
 OURS = Path(__file__).parents[1]
-COLUMNS = ("engine", "ready", "version", "login", "profiles", "path")
-COLOURS = {"ok": "green", "warn": "yellow", "fail": "red", "yes": "green", "no": "red"}
+COLUMNS = (
+    *map(Column, ("engine", "ready", "version", "login")),
+    Column("profiles", wraps=True),
+    Column("path", wraps=True),
+)
+COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 Told = Mapping[str, Any]
 
@@ -25,14 +27,11 @@ Told = Mapping[str, Any]
 # List
 
 
-def print_table(found: Iterable[Told], engine_folder: Path, *, for_a_person: bool) -> None:
+def print_list(found: Iterable[Told], engine_folder: Path) -> None:
     rows = [_row(each, engine_folder) for each in found]
-    if not for_a_person:
-        typer.echo(_aligned([COLUMNS, *rows]))
-        return
-    from rich.console import Console
-
-    Console().print(_table(rows))
+    if sys.stdout.isatty():  # a pipe gets paths that can be used
+        rows = [tuple(map(_short, row)) for row in rows]
+    print_table(COLUMNS, rows)
 
 
 def _row(told: Told, engine_folder: Path) -> tuple[str, ...]:
@@ -72,24 +71,6 @@ def _short(path: str) -> str:
     return f"~{path.removeprefix(home)}" if path.startswith(f"{home}/") else path
 
 
-def _aligned(rows: list[tuple[str, ...]]) -> str:
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
-    return "\n".join(line.rstrip() for line in lines)
-
-
-def _table(rows: list[tuple[str, ...]]) -> Table:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    for column in COLUMNS:
-        table.add_column(column, overflow="fold", no_wrap=column not in ("profiles", "path"))
-    for row in rows:
-        table.add_row(*(Text(_short(cell), style=COLOURS.get(cell, "")) for cell in row))
-    return table
-
-
 def notes(found: Iterable[Told]) -> str:
     """Why engines are not ready and what to do, and what is to be known of those that are."""
     lines: list[str] = []
@@ -122,10 +103,10 @@ def installed(done: Installed) -> str:
 
 
 def diagnosis(found: Diagnosis) -> str:
-    word = typer.style("good", fg="green") if found.is_good else typer.style("not good", fg="red")
+    word = styled("good", fg="green") if found.is_good else styled("not good", fg="red")
     lines = [f"{printable(found.engine)}: {word}"]
     for check in found.checks:
-        outcome = typer.style(f"{check.outcome.value:4}", fg=COLOURS[check.outcome.value])
+        outcome = styled(f"{check.outcome.value:4}", fg=COLOURS[check.outcome.value])
         lines.append(f"  {outcome}  {check.name:8} {printable(check.sentence)}")
         if check.fix:
             lines.append(f"{'':17}fix: {printable(check.fix)}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Coroutine, Iterator
 from dataclasses import asdict
 from functools import partial
@@ -13,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from turnkeeper.cli import engine_texts as texts
+from turnkeeper.cli.completion import engine_names
+from turnkeeper.cli.reach import folder_of
 from turnkeeper.cli.terminal import FOUND, USAGE, AsJson, DataDir, Report, complain, run
 from turnkeeper.core.errors import TurnkeeperError
 from turnkeeper.settings import Settings, load_settings
@@ -23,31 +24,47 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Look after the agent CLIs that play turns.")
 
-Name = Annotated[list[str], typer.Argument(metavar="NAME", help="Engines, such as codex.")]
+Name = Annotated[
+    list[str],
+    typer.Argument(metavar="NAME", help="Engines, such as codex.", autocompletion=engine_names),
+]
 SomeNames = Annotated[
     list[str] | None,
-    typer.Argument(metavar="NAME", help="Engines, such as codex; else all that are installed."),
+    typer.Argument(
+        metavar="NAME",
+        help="Engines, such as codex; else all that are installed.",
+        autocompletion=engine_names,
+    ),
 ]
 
 
 @app.command("list")
 def list_all(data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Show which engines are ready, and what makes the others so."""
+    """Show which engines are ready, and what makes the others so.
+
+    For example: turnkeeper engines list
+
+    Ends with 0, also if no engine is ready; with 2 if a setting is wrong.
+    """
     settings = _settings(data_dir)
     found = [_told(engine) for engine in _known(settings).values()]
     if as_json:
         _print_json({"engines": found})
         return
-    texts.print_table(found, settings.engine_folder, for_a_person=sys.stdout.isatty())
+    texts.print_list(found, settings.engine_folder)
     if notes := texts.notes(found):
         typer.echo(notes)
 
 
 @app.command()
 def install(names: Name, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Install engines by npm, for example: turnkeeper engines install codex
+    """Install engines by npm.
 
-    Each in the version that Turnkeeper is tested with, into a folder of its own, which it then prefers to the PATH.
+    Each in the version that Turnkeeper is tested with, into a folder of its own,
+    which it then prefers to the PATH.
+
+    For example: turnkeeper engines install codex
+
     Ends with 0 if all are installed, 1 if not, 2 if there is no such engine.
     """
     settings = _settings(data_dir)
@@ -91,7 +108,9 @@ def doctor(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Try engines as a run would, for example: turnkeeper engines doctor codex --turn
+    """Try engines as a run would.
+
+    For example: turnkeeper engines doctor codex --turn
 
     Ends with 0 if all of them are good, 1 if not, 2 if there is no such engine.
     """
@@ -116,7 +135,7 @@ def doctor(
 
 def _settings(data_dir: Path | None) -> Settings:
     try:
-        return load_settings(data_dir=data_dir)
+        return load_settings(data_dir=folder_of(data_dir))
     except TurnkeeperError as error:
         complain(error.message)
         raise typer.Exit(USAGE) from None

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import shlex
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from turnkeeper import __version__
+from turnkeeper.beacon import TOKEN
 from turnkeeper.cli.terminal import USAGE, DataDir, complain
 from turnkeeper.core.errors import TurnkeeperError
 from turnkeeper.settings import Settings, load_settings
@@ -20,7 +23,19 @@ from turnkeeper.settings import Settings, load_settings
 if TYPE_CHECKING:
     from turnkeeper.wiring import Service
 
-FIRST_JOB = {"skill_id": "interview", "engine": "demo", "execution_mode": "interactive"}
+FIRST_SKILL = "interview"
+BANNER = """
+Turnkeeper {version} is ready at {url}
+
+  In a browser (this address signs one browser in, once, within ten minutes):
+    {sign_in}
+
+  In another terminal:
+    {command} {first}
+
+  Over HTTP: {url}/v1, with the token {token}
+  A new address for a browser: {command} open
+"""
 
 
 def serve(
@@ -32,47 +47,73 @@ def serve(
     port: Annotated[
         int | None, typer.Option(help="Port to listen on (default 9813; 0 picks a free one).")
     ] = None,
+    idle_stop: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS", min=0.1, help="Stop after so long with nothing to do and nobody asking."
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="When ready, print one JSON object instead of words.")
+    ] = False,
 ) -> None:
-    """Start the service, for example: turnkeeper serve --skills-dir examples/skills"""
+    """Start the service.
+
+    For example: turnkeeper serve --skills-dir examples/skills
+
+    Ends with 0 when it is stopped by Ctrl-C or SIGTERM, 2 if it cannot start.
+    """
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr
     )
     try:
         settings = load_settings(data_dir=data_dir, skills_dir=skills_dir, host=host, port=port)
-        asyncio.run(_serve(settings))
+        asyncio.run(_serve(settings, idle_stop, as_json=as_json))
     except TurnkeeperError as error:
         complain(error.message)
         raise typer.Exit(USAGE) from None
 
 
-async def _serve(settings: Settings) -> None:
+async def _serve(settings: Settings, idle_stop: float | None, *, as_json: bool) -> None:
     # The web stack takes most of the start-up time: `turnkeeper version` and a wrong setting should not pay for it.
     from turnkeeper import wiring
 
     def announce(service: wiring.Service) -> None:
-        typer.echo(_banner(service, settings))
+        typer.echo(_json(service) if as_json else _banner(service, settings))
 
-    await wiring.serve(settings, announce)
+    await wiring.serve(settings, announce, idle_stop_sec=idle_stop)
+
+
+def _json(service: Service) -> str:
+    told = {"url": service.url, "sign_in": service.sign_in(), "pid": os.getpid(), "version": __version__}
+    return json.dumps(told)
 
 
 def _banner(service: Service, settings: Settings) -> str:
-    header, shown = _token_lines(service, settings)
-    if any(skill is not None and skill.id == FIRST_JOB["skill_id"] for skill, _ in service.house.shelf.all()):
-        body = shlex.quote(json.dumps(FIRST_JOB))
-        words = "Start a first run:"
-        call = f"curl -s {service.url}/v1/jobs -H {header} -H 'Content-Type: application/json' -d {body}"
-    else:
-        words = f"See which skills are there (in {', '.join(map(str, settings.skill_folders))}):"
-        call = f"curl -s {service.url}/v1/skills -H {header}"
-    return f"\nTurnkeeper {__version__} is ready at {service.url}\n{shown}\n\n{words}\n  {call}\n"
+    return BANNER.format(
+        version=__version__,
+        url=service.url,
+        sign_in=service.sign_in(),
+        command=_command(),
+        first=_first_command(service),
+        token=_token_words(settings),
+    )
 
 
-def _token_lines(service: Service, settings: Settings) -> tuple[str, str]:
-    """The header for a shell, and what is said about the token. One that the operator gave is not repeated."""
-    if settings.token is not None:
-        return (
-            '"Authorization: Bearer $TURNKEEPER_TOKEN"',
-            "Token: the one from your settings (not shown; the line below takes it from TURNKEEPER_TOKEN)",
-        )
-    header = shlex.quote(f"Authorization: Bearer {service.token}")
-    return header, f"Token (kept in {settings.data_dir / 'token'}):\n  {service.token}"
+def _command() -> str:
+    """As it can be typed here: in a clone the program is not on the PATH."""
+    path = Path(sys.argv[0])
+    if shutil.which("turnkeeper") or path.name != "turnkeeper":
+        return "turnkeeper"
+    here, there = Path.cwd(), path.absolute()
+    return shlex.quote(str(there.relative_to(here) if there.is_relative_to(here) else there))
+
+
+def _first_command(service: Service) -> str:
+    has_it = any(skill is not None and skill.id == FIRST_SKILL for skill, _ in service.house.shelf.all())
+    return f"run {FIRST_SKILL} --engine demo --interactive" if has_it else "skills new my-first-skill"
+
+
+def _token_words(settings: Settings) -> str:
+    """Where it is, and not what it is: a terminal is scrolled back, copied and recorded."""
+    return "of your settings" if settings.token is not None else f"in {settings.data_dir / TOKEN}"

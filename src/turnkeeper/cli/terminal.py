@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import sys
+import unicodedata
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,29 +14,56 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-FOUND = 1
+FOUND = FAILED = 1
 USAGE = 2
+WAITING = 3
+CANCELED = 4
+TIMEOUT = 5
 INTERRUPTED = 130
 
 DataDir = Annotated[Path | None, typer.Option(help="Where runs, logs and the database are kept.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
+JOINERS = frozenset("\u200c\u200d")
+"""Without them some scripts and most families of emoji fall apart; unlike other invisible signs they hide nothing."""
+
 Report = Callable[[str], None]
 _T = TypeVar("_T")
 
 
-def complain(message: str) -> None:
-    lines = "\n".join(printable(line) for line in message.split("\n"))
-    typer.echo(f"turnkeeper: {lines}", err=True)
+def complain(message: str, code: str | None = None) -> None:
+    """In one form for all commands: what is wrong, and the service's code for it, by which it can be looked up."""
+    lines = printable_lines(message)
+    typer.echo(f"turnkeeper: {lines}{f' [{printable(code)}]' if code else ''}", err=True)
 
 
 def counted(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
+def styled(text: str, **how: Any) -> str:
+    """`echo` leaves colours out where there is no terminal; of a person who wants none it knows nothing."""
+    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return text if is_plain else typer.style(text, **how)
+
+
 def printable(text: str) -> str:
     """What strangers wrote must not reach the terminal as commands, nor look like a line of ours."""
-    return "".join(each if each.isprintable() else "\ufffd" for each in text)
+    return text if text.isprintable() else "".join(map(_printable, text))
+
+
+def printable_lines(text: str) -> str:
+    """The same for words that may have several lines."""
+    return "\n".join(printable(line) for line in text.replace("\r\n", "\n").expandtabs(4).split("\n"))
+
+
+def is_harmless(sign: str) -> bool:
+    """It can be seen, or is a blank of some width."""
+    return sign.isprintable() or sign in JOINERS or unicodedata.category(sign) == "Zs"
+
+
+def _printable(sign: str) -> str:
+    return sign if is_harmless(sign) else "\ufffd"
 
 
 def run(about: str, work: Callable[[Report], Coroutine[Any, Any, _T]], *, plainly: bool) -> _T:
@@ -50,6 +80,19 @@ async def _until_told(work: Coroutine[Any, Any, _T]) -> _T:
     task = asyncio.ensure_future(work)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     return await task
+
+
+@contextmanager
+def busy(about: str) -> Iterator[None]:
+    """A line that moves, while something is waited for; only where somebody sees it."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.markup import escape
+
+    with Console(stderr=True).status(f"[dim]{escape(printable(about))}", spinner_style="cyan"):
+        yield
 
 
 @contextmanager
