@@ -2,6 +2,8 @@
 
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from itertools import takewhile
 from pathlib import Path
@@ -10,12 +12,19 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.harness import DOOR
 from tools import docs
 from turnkeeper.runtime.house import House
 from turnkeeper.web.app import make_app
 
 ROOT = Path(__file__).parents[2]
 PAGES = docs.pages(ROOT)
+LINKING = [
+    *PAGES,
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    *sorted((ROOT / "examples").rglob("*.md")),
+]
 
 _FENCE = re.compile(r"^```(?P<tag>\w*)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"\[[^]]*\]\((?P<target>[^)\s]+)\)")
@@ -44,6 +53,22 @@ def test_every_part_stands_on_a_page_once() -> None:
     assert sorted(shown) == sorted(docs.PARTS)
 
 
+def test_parts_are_the_same_wherever_they_are_made(tmp_path: Path) -> None:
+    """Neither the width of the terminal nor anything else of whoever runs it gets into the pages."""
+    odd = {
+        "HOME": str(tmp_path),
+        "COLUMNS": "30",
+        "TERMINAL_WIDTH": "30",
+        "FORCE_COLOR": "1",
+        "TURNKEEPER_SLOTS": "7",
+    }
+    code = "from tools import docs\nprint(*(make() for make in docs.PARTS.values()), sep='')"
+    made = subprocess.run(
+        [sys.executable, "-c", code], env=odd, cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert made.stdout == "".join(make() for make in docs.PARTS.values()) + "\n"
+
+
 def test_a_part_that_is_behind_is_filled() -> None:
     page = "before\n<!-- generated:diagram -->\nold\n<!-- /generated:diagram -->\nafter\n"
     filled = docs.fill(page)
@@ -54,7 +79,7 @@ def test_a_part_that_is_behind_is_filled() -> None:
     assert docs.fill(filled) == filled
 
 
-@each(PAGES)
+@each(LINKING)
 def test_relative_links_resolve(page: Path) -> None:
     broken = [target for target in links(page) if not resolves(page, target)]
     assert not broken
@@ -82,7 +107,7 @@ def slug(heading: str) -> str:
 @pytest.fixture(scope="module")
 def calls() -> dict[str, set[str]]:
     """Method to path templates, as OpenAPI tells them. No route is called, so no house is needed."""
-    paths = make_app(cast(House, None)).openapi()["paths"]
+    paths = make_app(cast(House, None), DOOR).openapi()["paths"]
     known: dict[str, set[str]] = {}
     for path, methods in paths.items():
         for method in methods:
@@ -90,7 +115,7 @@ def calls() -> dict[str, set[str]]:
     return known
 
 
-@each([page for page in PAGES if "curl" in page.read_text(encoding="utf-8")])
+@each([page for page in PAGES if "curl -" in page.read_text(encoding="utf-8")])
 def test_shown_calls_exist(page: Path, calls: dict[str, set[str]]) -> None:
     shown = list(curls(page))
     assert shown
