@@ -19,10 +19,10 @@ MADE_BY := \# Made from uv.lock by `make lock`, for machines that have pip and n
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help run test test-live soak check spec docs lock clean format same-python
+.PHONY: help run test test-live test-browser pictures soak check spec docs lock clean format same-python
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/.run ## start the service with the example skills (data in .turnkeeper)
 	@$(VENV)/bin/turnkeeper serve --data-dir .turnkeeper --skills-dir examples/skills $(ARGS)
@@ -32,6 +32,14 @@ test: $(VENV)/.dev ## run the tests
 
 test-live: $(VENV)/.dev ## run the tests with the real CLIs, which npm fetches once (1.5 GB; ARGS="-k codex" for one)
 	@$(PY) -m pytest tests/live --numprocesses 2 --dist loadgroup $(ARGS)
+
+test-browser: $(VENV)/.dev ## run the tests of the page in Chromium, which apt fetches once (as root)
+	@$(PY) -m tests.browser.chromium
+	@$(PY) -m pytest tests/browser --numprocesses 2 $(ARGS)
+
+pictures: $(VENV)/.dev ## take the pictures in docs/images again
+	@$(PY) -m tests.browser.chromium
+	@$(PY) -m tests.browser.pictures $(ARGS)
 
 soak: $(VENV)/.dev ## kill resident engines and their service 1,000 times, and count what is left (CYCLES=100 SEED=7)
 	@$(PY) -m tests.crash.soak --cycles $(CYCLES) $(if $(SEED),--seed $(SEED)) $(ARGS)
@@ -55,7 +63,7 @@ spec: $(VENV)/.dev ## show which scenario of the specification is held by which 
 	@$(PY) tools/spec_table.py $(ARGS)
 
 docs: $(VENV)/.dev ## write the generated parts of README and docs again
-	@$(PY) tools/docs.py $(ARGS)
+	@$(PY) -m tools.docs $(ARGS)
 
 format: $(VENV)/.dev ## format the code and apply the safe lint fixes
 	@$(PY) -m ruff format .
