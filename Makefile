@@ -28,7 +28,7 @@ run: $(VENV)/.run ## start the service with the example skills (data in .turnkee
 	@$(VENV)/bin/turnkeeper serve --data-dir .turnkeeper --skills-dir examples/skills $(ARGS)
 
 test: $(VENV)/.dev ## run the tests
-	@$(PY) -m pytest --numprocesses auto --dist loadfile $(ARGS)
+	@$(PY) -m pytest --numprocesses auto --dist worksteal $(ARGS)
 
 test-live: $(VENV)/.dev ## run the tests with the real CLIs, which npm fetches once (1.5 GB; ARGS="-k codex" for one)
 	@$(PY) -m pytest tests/live --numprocesses 2 --dist loadgroup $(ARGS)

@@ -64,10 +64,10 @@ class Machine:
         assert ended.returncode == code, ended.stderr
         return dict(json.loads(ended.stdout))
 
-    def begin(self, *words: str) -> subprocess.Popen[str]:
+    def begin(self, *words: str, **env: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [*COMMAND, *words],
-            env=self.env,
+            env=self.env | env,
             cwd=self.home,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -15,6 +15,7 @@ import pytest
 
 from tests.cli.terminals import COMMAND, EXAMPLES, WORKS, Machine
 from tests.cli.test_serve import served
+from tests.client.services import Cable
 from tests.harness import PATIENCE
 from turnkeeper.client import ServiceNotFound
 
@@ -149,6 +150,25 @@ def test_interrupted_without_a_terminal(machine: Machine) -> None:
     assert "The run goes on" in about
     assert machine.newest()["status"] == "running"
     assert machine.call("cancel", machine.newest()["run_id"]).returncode == 0
+
+
+def test_interrupted_while_it_is_started(machine: Machine) -> None:
+    """There may be a run already, and its id is not known yet."""
+    named = {name: value for name, value in machine.env.items() if name.startswith("TURNKEEPER_")}
+    with served(machine.home, **named), machine.client() as client:
+        port = int(client.url.rpartition(":")[2])
+        token = (machine.data / "token").read_text().strip()
+        with Cable(port, delay=[b"POST /v1/jobs HTTP"]) as cable:
+            starting = machine.begin(*WORKING, TURNKEEPER_URL=cable.url, TURNKEEPER_TOKEN=token)
+            assert cable.is_holding.wait(PATIENCE)
+            machine.until(lambda: list(client.jobs()))
+            starting.send_signal(signal.SIGINT)
+            cable.go.set()
+            _, about = starting.communicate(timeout=PATIENCE)
+        (run,) = client.jobs()
+        client.job(run.run_id).cancel()
+    assert starting.returncode == 130
+    assert about == f"Interrupted. The run goes on; come back to it: turnkeeper watch {run.run_id[:12]}\n"
 
 
 @pytest.mark.failure("V06")

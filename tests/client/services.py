@@ -101,6 +101,7 @@ class Cable:
 
     `cuts`: how many bytes the first, the second… connection carries before it breaks; further ones carry all.
     `swallow`: once for each of these, the answer to a request with these words in it is lost.
+    `delay`: the answers to requests with these words in them come when `go` is set.
     `is_mute`: what breaks a connection leaves it open instead, and silent.
     """
 
@@ -109,17 +110,21 @@ class Cable:
         port: int,
         cuts: Iterable[int] = (),
         swallow: Iterable[bytes] = (),
+        delay: Iterable[bytes] = (),
         *,
         is_mute: bool = False,
     ) -> None:
         self._to = port
         self._cuts = iter(list(cuts))
         self._swallow = list(swallow)
+        self._delay = list(delay)
         self._is_mute = is_mute
         self._is_over = threading.Event()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._threads: list[threading.Thread] = []
         self.connections = 0
+        self.go = threading.Event()
+        self.is_holding = threading.Event()
 
     @property
     def url(self) -> str:
@@ -170,6 +175,8 @@ class Cable:
                 for words in [each for each in self._swallow if each in asked]:
                     self._swallow.remove(words)
                     lost.set()
+                if any(words in asked for words in self._delay):
+                    self.is_holding.set()
                 service.sendall(asked)
         with suppress(OSError):
             service.shutdown(socket.SHUT_RDWR)
@@ -181,6 +188,8 @@ class Cable:
         while said := service.recv(65536):
             if lost.is_set():
                 return self._break()
+            if self.is_holding.is_set():
+                self.go.wait(PATIENCE)
             if left is not None and len(said) >= left:
                 client.sendall(said[:left])
                 return self._break()

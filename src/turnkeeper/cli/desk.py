@@ -60,13 +60,13 @@ class Desk:
             signal.SIGTERM: self._on_end,
             signal.SIGHUP: self._on_end,
         }
-        before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-        try:
-            with self._noted():
+        with self._noted():  # around the handlers: a Ctrl-C between the two would not be heard by either
+            before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+            try:
                 yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+            finally:
+                for number, handler in before.items():
+                    signal.signal(number, handler)
 
     @contextmanager
     def _noted(self) -> Iterator[None]:

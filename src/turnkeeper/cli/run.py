@@ -16,7 +16,7 @@ from turnkeeper.cli.follow import Follower, Left, Manner, has_person
 from turnkeeper.cli.outcome import print_json, tell_end, tell_left, tell_waiting
 from turnkeeper.cli.reach import SHOWN, Service, run_of, service
 from turnkeeper.cli.screen import screen_for
-from turnkeeper.cli.terminal import INTERRUPTED, TIMEOUT, AsJson, DataDir, busy
+from turnkeeper.cli.terminal import INTERRUPTED, TIMEOUT, AsJson, DataDir, busy, whole
 from turnkeeper.core.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -93,20 +93,27 @@ def run(
     with service(data_dir) as place:
         chosen = _skill(place, skill)
         job = _job(place, chosen, words)
-        with busy("starting the run"):
-            started = place.client.run(
-                chosen.id,
-                engine=engine,
-                interactive=_mode(chosen, interactive),
-                model=model,
-                permissions=permissions,
-                **job,
-            )
-        if detach:
-            _tell_started(started, as_json=as_json)
-            return
         manner = Manner(has_person() and not as_json, waits=wait, timeout=timeout, verbose=verbose)
-        code = follow(place, started, manner, as_json=as_json)
+        started: Run | None = None
+        try:
+            # Broken off in the middle, nobody could say whether there is a run now.
+            with busy("starting the run"), whole():
+                started = place.client.run(
+                    chosen.id,
+                    engine=engine,
+                    interactive=_mode(chosen, interactive),
+                    model=model,
+                    permissions=permissions,
+                    **job,
+                )
+            if detach:
+                code = _tell_started(started, as_json=as_json)
+            else:
+                code = follow(place, started, manner, as_json=as_json)
+        except KeyboardInterrupt:
+            if started is None:
+                raise
+            code = _tell_interrupted(started)
     raise typer.Exit(code)
 
 
@@ -165,16 +172,21 @@ def _follow(place: Service, run: Run, manner: Manner, *, as_json: bool) -> int:
             tell_left(run, "Detached.", as_json=False)
             return 0
         case Left.INTERRUPTED:
-            tell_left(run, "Interrupted.", as_json=False)
-            return INTERRUPTED
+            return _tell_interrupted(run)
 
 
-def _tell_started(run: Run, *, as_json: bool) -> None:
+def _tell_interrupted(run: Run) -> int:
+    tell_left(run, "Interrupted.", as_json=False)
+    return INTERRUPTED
+
+
+def _tell_started(run: Run, *, as_json: bool) -> int:
     if as_json:
         print_json({"run": run.info().to_dict(), "result": None, "pending": None})
-        return
-    typer.echo(run.id)
-    typer.echo(f"Started. Follow it: turnkeeper watch {run.id[:SHOWN]}", err=True)
+    else:
+        typer.echo(run.id)
+        typer.echo(f"Started. Follow it: turnkeeper watch {run.id[:SHOWN]}", err=True)
+    return 0
 
 
 # The job

@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -80,6 +81,26 @@ async def _until_told(work: Coroutine[Any, Any, _T]) -> _T:
     task = asyncio.ensure_future(work)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     return await task
+
+
+@contextmanager
+def whole() -> Iterator[None]:
+    """What must not be left half done: the first Ctrl-C comes when it is over, a second one breaks it off."""
+    presses = 0
+
+    def press(_number: int, _frame: FrameType | None) -> None:
+        nonlocal presses
+        presses += 1
+        if presses > 1:
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, press)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if presses:
+        raise KeyboardInterrupt
 
 
 @contextmanager
