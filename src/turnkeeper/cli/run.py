@@ -90,30 +90,16 @@ def run(
     3 if it waits for a person, 4 if it is canceled, 5 if the time is up.
     """
     words = Words(input_ or [], param or [], file or [])
+    manner = Manner(has_person() and not as_json, waits=wait, timeout=timeout, verbose=verbose)
     with service(data_dir) as place:
         chosen = _skill(place, skill)
-        job = _job(place, chosen, words)
-        manner = Manner(has_person() and not as_json, waits=wait, timeout=timeout, verbose=verbose)
-        started: Run | None = None
-        try:
-            # Broken off in the middle, nobody could say whether there is a run now.
-            with busy("starting the run"), whole():
-                started = place.client.run(
-                    chosen.id,
-                    engine=engine,
-                    interactive=_mode(chosen, interactive),
-                    model=model,
-                    permissions=permissions,
-                    **job,
-                )
-            if detach:
-                code = _tell_started(started, as_json=as_json)
-            else:
-                code = follow(place, started, manner, as_json=as_json)
-        except KeyboardInterrupt:
-            if started is None:
-                raise
-            code = _tell_interrupted(started)
+        job = _job(place, chosen, words) | {
+            "engine": engine,
+            "interactive": _mode(chosen, interactive),
+            "model": model,
+            "permissions": permissions,
+        }
+        code = _play(place, chosen, job, None if detach else manner, as_json=as_json)
     raise typer.Exit(code)
 
 
@@ -142,6 +128,22 @@ def watch(
             manner = Manner(has_person(), timeout=timeout, verbose=verbose)
             code = follow(place, followed, manner, as_json=False)
     raise typer.Exit(code)
+
+
+def _play(place: Service, skill: Skill, job: dict[str, Any], manner: Manner | None, *, as_json: bool) -> int:
+    """Started, and followed if somebody said how."""
+    started: Run | None = None
+    try:
+        # Broken off in the middle, nobody could say whether there is a run now.
+        with busy("starting the run"), whole():
+            started = place.client.run(skill.id, **job)
+        if manner is None:
+            return _tell_started(started, as_json=as_json)
+        return follow(place, started, manner, as_json=as_json)
+    except KeyboardInterrupt:
+        if started is None:
+            raise
+        return _tell_interrupted(started)
 
 
 def follow(place: Service, run: Run, manner: Manner, *, as_json: bool) -> int:
