@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from turnkeeper.core.evidence import (
     MARKER_KEY,
+    MAX_DEPTH,
     Ladder,
     marker_in,
     read_claim,
@@ -251,6 +252,9 @@ def test_depth_is_bounded_alike_on_every_python(opening: str, closing: str, dept
     claim = read_claim([nested(depth)])
     assert (claim.marker, claim.candidate) == (True, None)
     assert read_claim([nested(100)]).rung is Ladder.WHOLE
+    deepest = MAX_DEPTH - 1  # the object around it counts
+    assert read_claim([nested(deepest)]).rung is Ladder.WHOLE
+    assert read_claim([nested(deepest + 1)]).candidate is None
 
 
 @pytest.mark.failure("B13")

@@ -24,9 +24,9 @@ from tests.engines.recordings import (
     snapshot,
     tail,
 )
+from turnkeeper.core.evidence import MAX_DEPTH
 from turnkeeper.core.gate import ExitKind, Terminal
 from turnkeeper.core.run import Mode
-from turnkeeper.engines.base import MAX_DEPTH
 
 ALL = recordings()
 OF_EVENTS = [turn for turn in ALL if turn.engine != "iflow"]

@@ -30,7 +30,7 @@ _ESCAPED = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r"
 MAX_TRIES = 100
 """So many blocks of one message are tried, from the last: a result stands at the end."""
 MAX_DEPTH = 200
-"""How deep a result may be nested; Python versions differ in what they can still write down."""
+"""How deep an agent's JSON may be nested. What is deeper can just be read, and then breaks whoever writes it down."""
 
 
 class Ladder(StrEnum):
@@ -116,7 +116,7 @@ def _as_object(text: str) -> dict[str, Any] | None:
         return None
     try:
         value = json.loads(stripped, parse_constant=_no_constant, parse_float=_finite)
-        if not isinstance(value, dict) or _is_deep(value):
+        if not isinstance(value, dict) or is_deep(value):
             return None
         # Half a surrogate pair is JSON to the parser, but no text that anybody could store.
         json.dumps(value, ensure_ascii=False).encode()
@@ -136,17 +136,14 @@ def _finite(number: str) -> float:
     return value
 
 
-def _is_deep(value: object) -> bool:
-    level: list[object] = [value]
+def is_deep(value: object) -> bool:
+    """More than MAX_DEPTH objects and lists inside each other."""
+    level = [value] if isinstance(value, dict | list) else []
     for _ in range(MAX_DEPTH):
         if not level:
             return False
-        level = [
-            below
-            for each in level
-            if isinstance(each, dict | list)
-            for below in (each.values() if isinstance(each, dict) else each)
-        ]
+        inside = (each.values() if isinstance(each, dict) else each for each in level)
+        level = [below for every in inside for below in every if isinstance(below, dict | list)]
     return bool(level)
 
 

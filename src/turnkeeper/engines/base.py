@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from turnkeeper.core.evidence import is_deep
 from turnkeeper.core.permission import Decision
 from turnkeeper.core.run import Handle, Mode, Permissions
 from turnkeeper.core.skill import Skill
@@ -41,11 +42,7 @@ PASSED_ON = (
     ),
 )
 """Of the service's own environment an engine sees nothing but these, and the keys that it declares."""
-
-
 LARGEST_NUMBER = 2**63
-MAX_DEPTH = 200
-"""How deep an object may be nested. A deeper one can just be read, and then breaks whoever writes it down."""
 
 _USER_INFO = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*://)?[^\s/:@]*:(?P<password>[^\s/@]+)@")
 _decode = msgspec.json.Decoder().decode
@@ -249,17 +246,7 @@ def read_object(line: Line) -> dict[str, Any] | None:
         value = _decode(text)
     except (msgspec.DecodeError, RecursionError):
         value = _lenient(text)
-    return value if isinstance(value, dict) and not _is_deep(value) else None
-
-
-def _is_deep(value: dict[str, Any]) -> bool:
-    level: list[Any] = [value]
-    for _ in range(MAX_DEPTH):
-        if not level:
-            return False
-        inside = (each.values() if isinstance(each, dict) else each for each in level)
-        level = [below for every in inside for below in every if isinstance(below, dict | list)]
-    return bool(level)
+    return value if isinstance(value, dict) and not is_deep(value) else None
 
 
 def _lenient(text: str) -> Any:
