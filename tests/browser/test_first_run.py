@@ -35,7 +35,7 @@ async def test_the_interview_is_two_clicks_and_three_answers(desk: Desk) -> None
         await expect(page.get_by_role("main")).to_contain_text(question)
         await page.get_by_role("textbox").last.fill("A quiet alarm clock.")
         await page.get_by_role("button", name=SEND).click()
-    await expect(page.get_by_role("main")).to_contain_text("We call it a success when A quiet alarm clock.")
+    await expect(page.get_by_role("main")).to_contain_text("Success: A quiet alarm clock.")
 
 
 async def test_a_run_that_is_left_stands_in_the_inbox(desk: Desk) -> None:

@@ -106,7 +106,7 @@ async def test_interview(client: Client, mode: Json) -> None:
         "project": "It glows.",
         "audience": "couples.",
         "success": "it saves an hour a day",
-        "brief": "It glows. It is for couples. We call it a success when it saves an hour a day.",
+        "brief": "Project: It glows. – For: couples. – Success: it saves an hour a day",
     }
 
 

@@ -2,7 +2,7 @@
 import { CopyButton, Fold } from "../lib/parts.js";
 import { html } from "../lib/preact.js";
 import { hasWord, moment, number, t } from "../lib/words.js";
-import { FileList, noFiles, uploadsOf } from "./files.js";
+import { FileList, NoFiles, uploadsOf } from "./files.js";
 import { answeredBy } from "./who.js";
 
 function Facts({ entries }) {
@@ -53,7 +53,9 @@ function Section({ title, open, children }) {
   return html`<${Fold} class="section" summary=${html`<h3>${title}</h3>`} open=${open}>${children}<//>`;
 }
 
-const Files = ({ run, files }) => (files.length ? html`<${FileList} runId=${run.run_id} files=${files} />` : noFiles());
+function Files({ run, files }) {
+  return files.length ? html`<${FileList} runId=${run.run_id} files=${files} />` : html`<${NoFiles} run=${run} />`;
+}
 
 const Warnings = ({ warnings }) => html`<ul class="warnings">
   ${warnings.map((each) => html`<li>${each.message} <code>${each.code}</code></li>`)}</ul>`;

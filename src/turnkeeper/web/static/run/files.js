@@ -4,6 +4,7 @@ import { Icon } from "../lib/icons.js";
 import { Fold } from "../lib/parts.js";
 import { html, useEffect, useState } from "../lib/preact.js";
 import { bytes, t } from "../lib/words.js";
+import { isOver } from "./live.js";
 
 const SHOWN = 20;
 
@@ -47,4 +48,6 @@ export function FileList({ runId, files }) {
       ${() => html`<${Files} runId=${runId} files=${rest} />`}<//>`}`;
 }
 
-export const noFiles = () => html`<p class="muted small">${t("files.none")}</p>`;
+export function NoFiles({ run }) {
+  return html`<p class="muted small">${t(isOver(run) ? "files.none" : "files.none.yet")}</p>`;
+}
