@@ -8,6 +8,8 @@ import select
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +19,7 @@ from tests.cli.terminals import COMMAND, EXAMPLES, WORKS, Machine
 from tests.cli.test_serve import served
 from tests.client.services import Cable
 from tests.harness import PATIENCE
-from turnkeeper.client import ServiceNotFound
+from turnkeeper.client import Client, ServiceNotFound
 
 NOTES = ("run", "meeting-notes", "--engine", "demo", "--input", "notes=We ship on Friday.")
 INTERVIEW = ("run", "interview", "--engine", "demo")
@@ -152,23 +154,45 @@ def test_interrupted_without_a_terminal(machine: Machine) -> None:
     assert machine.call("cancel", machine.newest()["run_id"]).returncode == 0
 
 
-def test_interrupted_while_it_is_started(machine: Machine) -> None:
-    """There may be a run already, and its id is not known yet."""
-    named = {name: value for name, value in machine.env.items() if name.startswith("TURNKEEPER_")}
-    with served(machine.home, **named), machine.client() as client:
-        port = int(client.url.rpartition(":")[2])
+class TestHalfDone:
+    """Ctrl-C while the service has heard already, and its answer is still on the way."""
+
+    @pytest.fixture(autouse=True)
+    def service(self, machine: Machine) -> Iterator[None]:
+        """One that does not stop by itself, however long the commands take to load."""
+        named = {name: value for name, value in machine.env.items() if name.startswith("TURNKEEPER_")}
+        with served(machine.home, **named):
+            yield
+
+    @contextmanager
+    def interrupted(self, machine: Machine, held: bytes, *words: str) -> Iterator[tuple[Client, str]]:
+        """Once there is a run, and the call is made; with what the command said."""
         token = (machine.data / "token").read_text().strip()
-        with Cable(port, delay=[b"POST /v1/jobs HTTP"]) as cable:
-            starting = machine.begin(*WORKING, TURNKEEPER_URL=cable.url, TURNKEEPER_TOKEN=token)
-            assert cable.is_holding.wait(PATIENCE)
-            machine.until(lambda: list(client.jobs()))
-            starting.send_signal(signal.SIGINT)
-            cable.go.set()
-            _, about = starting.communicate(timeout=PATIENCE)
-        (run,) = client.jobs()
-        client.job(run.run_id).cancel()
-    assert starting.returncode == 130
-    assert about == f"Interrupted. The run goes on; come back to it: turnkeeper watch {run.run_id[:12]}\n"
+        with machine.client() as client:
+            with Cable(int(client.url.rpartition(":")[2]), delay=[held]) as cable:
+                command = machine.begin(*words, TURNKEEPER_URL=cable.url, TURNKEEPER_TOKEN=token)
+                assert cable.is_holding.wait(PATIENCE)
+                machine.until(lambda: list(client.jobs()))
+                command.send_signal(signal.SIGINT)
+                cable.go.set()
+                _, about = command.communicate(timeout=PATIENCE)
+            assert command.returncode == 130
+            yield client, about
+
+    def test_the_id_of_a_run_is_told(self, machine: Machine) -> None:
+        with self.interrupted(machine, b"POST /v1/jobs HTTP", *WORKING) as (client, about):
+            (run,) = client.jobs()
+            client.job(run.run_id).cancel()
+        left = f"Interrupted. The run goes on; come back to it: turnkeeper watch {run.run_id[:12]}\n"
+        assert about == left
+
+    def test_a_reply_is_known_to_be_taken(self, machine: Machine) -> None:
+        assert machine.call(*INTERVIEW).returncode == 3
+        words = ("reply", "last", "A clock.")
+        with self.interrupted(machine, b"/interaction/reply", *words) as (client, about):
+            (run,) = client.jobs()
+            assert client.job(run.run_id).history()[0].response == "A clock."
+        assert about.startswith("Taken. ")
 
 
 @pytest.mark.failure("V06")

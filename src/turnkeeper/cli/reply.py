@@ -17,11 +17,11 @@ from turnkeeper.cli.questions import Form, form_of, understand
 from turnkeeper.cli.reach import SHOWN, run_of, service
 from turnkeeper.cli.run import follow
 from turnkeeper.cli.screen import screen_for
-from turnkeeper.cli.terminal import FAILED, INTERRUPTED, AsJson, DataDir, busy, complain
+from turnkeeper.cli.terminal import FAILED, INTERRUPTED, AsJson, DataDir, busy, complain, whole
 from turnkeeper.core.errors import InvalidRequest, RunNotWaiting
 
 if TYPE_CHECKING:
-    from turnkeeper.client import Client, Question, Run, RunInfo
+    from turnkeeper.client import Client, Question, Receipt, Run, RunInfo
 
 MOST_LISTED = 20
 
@@ -59,14 +59,20 @@ def reply(
         question = _open(run)
         before = run.info().last_seq
         answer = _answer(run, question, text, as_json=as_json)
-        receipt = run.reply(answer, interaction_id=to or question.interaction_id)
+        with whole():  # broken off in the middle, nobody could say whether it was taken
+            receipt = run.reply(answer, interaction_id=to or question.interaction_id)
+            if not wait:
+                _tell_taken(run, receipt, as_json=as_json)
         if wait:
             manner = Manner(has_person() and not as_json, waits=False, after=before)
             raise typer.Exit(follow(place, run, manner, as_json=as_json))
-        if as_json:
-            print_json({"run_id": run.id, **receipt.to_dict()})
-        else:
-            typer.echo(f"Taken. Follow the run: turnkeeper watch {run.id[:SHOWN]}", err=True)
+
+
+def _tell_taken(run: Run, receipt: Receipt, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"run_id": run.id, **receipt.to_dict()})
+    else:
+        typer.echo(f"Taken. Follow the run: turnkeeper watch {run.id[:SHOWN]}", err=True)
 
 
 def _open(run: Run) -> Question:
