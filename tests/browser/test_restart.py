@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 from playwright.async_api import Browser, expect
 
 from tests.browser.conftest import SKILLS
@@ -25,17 +26,23 @@ GONE = (
 )
 
 
-def free_port() -> int:
-    """Below those that outgoing connections are given: while nobody listens, a browser that tries again and again
-    could otherwise be given the very port it calls, and speak to itself."""
+@pytest.fixture
+def port() -> Iterator[int]:
+    """One that stays ours while nobody listens on it: another test of this kind, in another process, would take it
+    over in that moment, and the page would find a service that does not know it. The same number for UDP is the token
+    that tells who has it. Below those that outgoing connections are given: a browser that tries again and again could
+    otherwise be given the very port it calls, and speak to itself."""
     for port in range(21_000, 32_000, 7):
-        with socket.socket() as tried:
+        with socket.socket(type=socket.SOCK_DGRAM) as token, socket.socket() as tried:
             tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
+                token.bind(("127.0.0.1", port))
                 tried.bind(("127.0.0.1", port))
             except OSError:
                 continue
-            return port
+            tried.close()
+            yield port
+            return
     raise AssertionError("no port is free")
 
 
@@ -45,8 +52,7 @@ async def service(folder: Path, port: int) -> AsyncIterator[Place]:
         yield place
 
 
-async def test_question_is_answered_after_a_restart(browser: Browser, tmp_path: Path) -> None:
-    port = free_port()
+async def test_question_is_answered_after_a_restart(browser: Browser, tmp_path: Path, port: int) -> None:
     async with service(tmp_path, port) as place:
         desk = Desk(browser, place)
         run_id = await place.client.create("answer", script([ASK], [ANSWER]), **INTERACTIVE)
@@ -72,8 +78,9 @@ async def test_question_is_answered_after_a_restart(browser: Browser, tmp_path: 
     desk.assert_clean()
 
 
-async def test_turn_that_was_cut_off_goes_on(browser: Browser, tmp_path: Path, latch: Latch) -> None:
-    port = free_port()
+async def test_turn_that_was_cut_off_goes_on(
+    browser: Browser, tmp_path: Path, port: int, latch: Latch
+) -> None:
     steps = [{"say": "Before."}, *latch.steps, {"say": "After."}, {"result": {"answer": "done"}}]
     async with service(tmp_path, port) as place:
         desk = Desk(browser, place)
@@ -98,8 +105,7 @@ async def test_turn_that_was_cut_off_goes_on(browser: Browser, tmp_path: Path, l
     desk.assert_clean()
 
 
-async def test_inbox_comes_back(browser: Browser, tmp_path: Path) -> None:
-    port = free_port()
+async def test_inbox_comes_back(browser: Browser, tmp_path: Path, port: int) -> None:
     async with service(tmp_path, port) as place:
         desk = Desk(browser, place)
         visitor = await desk.visitor()
