@@ -115,6 +115,13 @@ async def test_a_request_that_is_repeated_says_the_same(page: Page, value: Json)
     assert not came["faults"]
 
 
+async def test_a_field_may_have_a_name_that_every_object_knows(page: Page) -> None:
+    names = ("constructor", "toString", "valueOf", "hasOwnProperty")
+    schema = {"type": "object", "properties": {name: {"type": "string"} for name in names}}
+    for value in ({}, {"constructor": "McLaren"}):
+        assert await page.evaluate(ROUND_TRIP, [schema, value]) == {"said": value, "faults": []}
+
+
 @quiet
 @given(schema=NONSENSE)
 async def test_no_schema_breaks_the_form(page: Page, schema: Any) -> None:

@@ -73,11 +73,10 @@ function numberOf(node, value) {
 function fillObject(node, value) {
   const given = isObject(value) ? value : {};
   const known = new Set(node.fields.map((field) => field.key));
+  const filledIn = (field) => (Object.hasOwn(given, field.key) ? fill(field, given[field.key]) : blank(field));
   return {
     on: true,
-    fields: Object.fromEntries(
-      node.fields.map((field) => [field.key, field.key in given ? fill(field, given[field.key]) : blank(field)]),
-    ),
+    fields: Object.fromEntries(node.fields.map((field) => [field.key, filledIn(field)])),
     extra: Object.fromEntries(Object.entries(given).filter(([name]) => !known.has(name))),
   };
 }
