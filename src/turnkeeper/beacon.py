@@ -19,6 +19,7 @@ from pathlib import Path
 
 import msgspec
 
+from turnkeeper.failpoints import Deed, around
 from turnkeeper.lock import Owner, owner_of
 
 log = logging.getLogger(__name__)
@@ -102,4 +103,5 @@ def _write(path: Path, text: bytes) -> None:
     fresh.unlink(missing_ok=True)
     with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as out:
         out.write(text)
-    fresh.replace(path)
+    with around(Deed.LIGHT_BEACON):
+        fresh.replace(path)

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from turnkeeper.core.errors import DataDirInUse, StorageUnavailable
+from turnkeeper.failpoints import Deed, around
 
 LOCK = "lock"
 TRIES, PAUSE_SEC = 5, 0.02
@@ -40,7 +41,9 @@ class DirectoryLock:
             raise StorageUnavailable(
                 f"the data directory {data_dir} cannot be used: {error.strerror}"
             ) from error
-        if not _take(file):
+        with around(Deed.LOCK):
+            is_ours = _take(file)
+        if not is_ours:
             owner = _read_owner(file)
             os.close(file)
             raise DataDirInUse(f"{data_dir} is in use by {owner}; stop it or choose another --data-dir")

@@ -84,6 +84,7 @@ def render() -> str:
     return text
 
 
+@pytest.mark.failure("VERDICTS")
 def test_every_cell_is_as_reviewed() -> None:
     assert len(cells()) == 216
     assert render() == GOLDEN.read_text(), AGAIN

@@ -133,7 +133,8 @@ def test_result_that_repeats_the_last_message_is_not_a_second_one() -> None:
 
 
 @pytest.mark.failure("M07")
-def test_nothing_counts_after_the_closing_event() -> None:
+def test_nothing_counts_after_the_closing_event_but_a_warning_is_told() -> None:
+    """What stands on stderr may be read after it."""
     transcript, events = hear(
         Text("Shall I?"),
         Ended(),
@@ -146,9 +147,9 @@ def test_nothing_counts_after_the_closing_event() -> None:
         Ended(Failure(Code.ENGINE_FAILED, "late")),
     )
     assert transcript.messages == ["Shall I?"]
-    assert told(events) == [("assistant.message.final", "Shall I?")]
+    assert told(events) == [("assistant.message.final", "Shall I?"), ("diagnostic.warning", "")]
     assert (transcript.terminal, transcript.usage, transcript.handle) == (Terminal.SUCCESS, {}, None)
-    assert (transcript.warnings, transcript.close(NOW)) == ([], [])
+    assert ([each.code for each in transcript.warnings], transcript.close(NOW)) == (["LATE"], [])
 
 
 @pytest.mark.failure("C02", "M08")

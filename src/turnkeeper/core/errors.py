@@ -50,6 +50,7 @@ class Code(StrEnum):
     NOT_FOUND = "NOT_FOUND"
     METHOD_NOT_ALLOWED = "METHOD_NOT_ALLOWED"
     STORAGE_UNAVAILABLE = "STORAGE_UNAVAILABLE"
+    STORAGE_LOW = "STORAGE_LOW"
     SHUTTING_DOWN = "SHUTTING_DOWN"
     # start of the service
     SETTINGS_INVALID = "SETTINGS_INVALID"
@@ -64,12 +65,14 @@ class Code(StrEnum):
     RUN_INTERRUPTED = "RUN_INTERRUPTED"
     UPLOAD_MISSING = "UPLOAD_MISSING"
     SESSION_LOST = "SESSION_LOST"
+    SESSION_TOO_LARGE = "SESSION_TOO_LARGE"
     ENGINE_AUTH_REQUIRED = "ENGINE_AUTH_REQUIRED"
     ENGINE_QUOTA_EXHAUSTED = "ENGINE_QUOTA_EXHAUSTED"
     ENGINE_RATE_LIMITED = "ENGINE_RATE_LIMITED"
     ENGINE_CONTEXT_EXHAUSTED = "ENGINE_CONTEXT_EXHAUSTED"
     ENGINE_TRUST_REQUIRED = "ENGINE_TRUST_REQUIRED"
     ENGINE_ARGS_REJECTED = "ENGINE_ARGS_REJECTED"
+    ENGINE_TTY_REQUIRED = "ENGINE_TTY_REQUIRED"
     ENGINE_CRASHED = "ENGINE_CRASHED"
     ENGINE_OOM_KILLED = "ENGINE_OOM_KILLED"
     ENGINE_STALLED = "ENGINE_STALLED"
@@ -89,8 +92,14 @@ class Warn(StrEnum):
     ENGINE_REMARK = "ENGINE_REMARK"
     ENGINE_VERSION_UNTESTED = "ENGINE_VERSION_UNTESTED"
     ENGINE_MODEL_CHANGED = "ENGINE_MODEL_CHANGED"
+    ENGINE_REPLACED = "ENGINE_REPLACED"
+    APPROVAL_MODE_DOWNGRADED = "APPROVAL_MODE_DOWNGRADED"
+    TOOL_SERVER_FAILED = "TOOL_SERVER_FAILED"
     LOGIN_NOT_RETURNED = "LOGIN_NOT_RETURNED"
     PROCESS_NOT_REAPED = "PROCESS_NOT_REAPED"
+    ENGINE_ENDED_BY_FORCE = "ENGINE_ENDED_BY_FORCE"
+    SESSION_LARGE = "SESSION_LARGE"
+    SESSION_NOT_NAMED = "SESSION_NOT_NAMED"
     MARKER_BEFORE_LAST_MESSAGE = "MARKER_BEFORE_LAST_MESSAGE"
     MESSAGE_TRUNCATED = "MESSAGE_TRUNCATED"
     LINE_TRUNCATED = "LINE_TRUNCATED"
@@ -140,7 +149,8 @@ MEANING: dict[Code | Warn, str] = {
     Code.BODY_TOO_LARGE: "The request body is larger than the limit.",
     Code.NOT_FOUND: "No such path.",
     Code.METHOD_NOT_ALLOWED: "The path exists, but not for this method.",
-    Code.STORAGE_UNAVAILABLE: "The database or a run's folder cannot be written (disk full, read-only, a stray link).",
+    Code.STORAGE_UNAVAILABLE: "The database or a run's files cannot be read or written (a full disk, a stray link).",
+    Code.STORAGE_LOW: "The disk is almost full: no new work is taken, nothing was stored. What was accepted goes on.",
     Code.SHUTTING_DOWN: "The service is stopping and takes no new work.",
     Code.SETTINGS_INVALID: "A setting is wrong; it is named with the value it had.",
     Code.DATA_DIR_IN_USE: "Another server owns the data directory; its pid is named.",
@@ -152,16 +162,18 @@ MEANING: dict[Code | Warn, str] = {
     Code.RECONCILE_FAILED: "After a restart the waiting run had no open question or no usable session.",
     Code.RUN_INTERRUPTED: "The service stopped in the middle of a turn that cannot be resumed.",
     Code.UPLOAD_MISSING: "The files that the job needs were not uploaded in time.",
-    Code.SESSION_LOST: "The engine no longer knows the session that the run wanted to resume.",
+    Code.SESSION_LOST: "The engine no longer knows the session that the run wanted to resume, or cannot use it.",
+    Code.SESSION_TOO_LARGE: "What the engine keeps of its session has grown beyond the limit; it is not resumed.",
     Code.ENGINE_AUTH_REQUIRED: "The engine asks for a login or rejects the one it has.",
     Code.ENGINE_QUOTA_EXHAUSTED: "The engine's plan or credit is used up; only its owner can change that.",
     Code.ENGINE_RATE_LIMITED: "The engine's provider asks for a pause; `retry_after` says how long, if it told.",
     Code.ENGINE_CONTEXT_EXHAUSTED: "The conversation has grown longer than the model can read.",
     Code.ENGINE_TRUST_REQUIRED: "The engine does not trust the workspace and asks a person to.",
     Code.ENGINE_ARGS_REJECTED: "The engine does not know an argument that it was started with: another version of it.",
+    Code.ENGINE_TTY_REQUIRED: "The engine wants a terminal, and a service has none: another version of it.",
     Code.ENGINE_CRASHED: "A signal that was not ours ended the engine; it is named.",
     Code.ENGINE_OOM_KILLED: "The kernel ended the engine because memory ran out.",
-    Code.ENGINE_STALLED: "The engine neither spoke nor worked for `timeouts.first_byte_sec` or `timeouts.idle_sec`.",
+    Code.ENGINE_STALLED: "The engine neither spoke nor worked for one of its `timeouts`, or its tools only failed.",
     Code.TURN_TIMEOUT: "The turn took longer than `timeouts.turn_sec`.",
     Code.ENGINE_FAILED: "The engine reported an error, exited with one, or left without closing its turn.",
     Code.INTERNAL_ERROR: "A fault of ours; the log has the details under the run's id.",
@@ -173,8 +185,14 @@ MEANING: dict[Code | Warn, str] = {
     Warn.ENGINE_REMARK: "The engine warned of something; its words are quoted.",
     Warn.ENGINE_VERSION_UNTESTED: "Turnkeeper was tested with another version of the engine; it runs all the same.",
     Warn.ENGINE_MODEL_CHANGED: "The engine went on with another model in the middle of a turn; both are named.",
+    Warn.ENGINE_REPLACED: "The engine's program was replaced on the disk while it ran; the file is named.",
+    Warn.APPROVAL_MODE_DOWNGRADED: "The engine does not let its agent do all that it was told to allow.",
+    Warn.TOOL_SERVER_FAILED: "A server of tools (MCP) of the engine did not come up; it is named.",
     Warn.LOGIN_NOT_RETURNED: "The engine renewed its login, and the operator's file could not be renewed with it.",
     Warn.PROCESS_NOT_REAPED: "A process of the run survived even SIGKILL (uninterruptible); look at the host.",
+    Warn.ENGINE_ENDED_BY_FORCE: "The engine did not stop when it was told to and was killed; it could not tidy up.",
+    Warn.SESSION_LARGE: "What the engine keeps of its session has grown large; there is a limit.",
+    Warn.SESSION_NOT_NAMED: "The run was canceled before its engine had named a session; nothing can be resumed.",
     Warn.MARKER_BEFORE_LAST_MESSAGE: "The done marker came in an earlier message, not in the last.",
     Warn.MESSAGE_TRUNCATED: "An assistant message was longer than the limit; its end was not looked at.",
     Warn.LINE_TRUNCATED: "A line of output was longer than the limit; the whole is in the raw log.",
@@ -183,7 +201,7 @@ MEANING: dict[Code | Warn, str] = {
     Warn.QUESTION_EMPTY: "The agent ended its turn without a word; the question is a plain one of ours.",
     Warn.TURN_RESTARTED: "The service stopped before the engine was started; the turn was started anew.",
     Warn.RESIDENT_PROCESS_LOST: "The process that waited with the run ended; the next reply loads its session.",
-    Warn.PERMISSION_DENIED: "The agent asked for a permission, and the job's `permissions` is `deny`.",
+    Warn.PERMISSION_DENIED: "The agent was refused a permission: `permissions` is `deny`, or nobody could be asked.",
     Warn.OUTPUT_SCHEMA_TOO_LOOSE: "The skill's output schema accepts an empty object.",
 }
 
@@ -202,6 +220,10 @@ class TurnkeeperError(Exception):
 
 class InvalidRequest(TurnkeeperError):
     code = Code.INVALID_REQUEST
+
+
+class UnknownFields(TurnkeeperError):
+    code = Code.UNKNOWN_FIELD
 
 
 class OptionConflict(TurnkeeperError):
@@ -323,6 +345,10 @@ class FileNotAvailable(TurnkeeperError):
 
 class StorageUnavailable(TurnkeeperError):
     code = Code.STORAGE_UNAVAILABLE
+
+
+class StorageLow(TurnkeeperError):
+    code = Code.STORAGE_LOW
 
 
 class ShuttingDown(TurnkeeperError):

@@ -25,6 +25,12 @@ MAX_TOOL_TEXT = 64 * 1024
 MAX_OPEN_TOOLS = 100
 OPEN = ("pending", "in_progress")
 """What a call that has not come back yet is called."""
+FAILED = ("failed", "declined")
+"""What a call is called that came back with an error, or was not allowed."""
+MAX_ERROR = 2000
+"""Characters of an error by which it is known again."""
+MAX_SAME_ERROR = 30
+"""Tools that fail one after the other with the same words: a sandbox that denies everything is not argued with."""
 
 TYPED = frozenset(
     {
@@ -35,6 +41,8 @@ TYPED = frozenset(
         Code.ENGINE_CONTEXT_EXHAUSTED,
         Code.ENGINE_TRUST_REQUIRED,
         Code.ENGINE_ARGS_REJECTED,
+        Code.ENGINE_TTY_REQUIRED,
+        Code.ENGINE_NOT_READY,
         Code.SESSION_LOST,
     }
 )
@@ -124,6 +132,26 @@ TurnEvent = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class SameError:
+    """The last calls of a turn, as far as they all came back with the same error."""
+
+    tool: str = ""
+    words: str = ""
+    count: int = 0
+
+    def after(self, said: ToolCall) -> SameError:
+        """Without words two errors cannot be told apart: a check that fails until something is there has none."""
+        if said.status not in FAILED or not said.output:
+            return SameError()
+        words = said.output if isinstance(said.output, str) else json.dumps(said.output, ensure_ascii=False)
+        words = words[:MAX_ERROR].strip()
+        if not words:
+            return SameError()
+        is_same = (said.name, words) == (self.tool, self.words)
+        return SameError(said.name, words, self.count + 1 if is_same else 1)
+
+
 @dataclass(slots=True)
 class _Message:
     number: int
@@ -153,6 +181,10 @@ class Transcript:
         self.model: str | None = None
         self.open_tools: dict[str, str] = {}
         """Names of the calls that have begun and not come back, by their ids."""
+        self.same_error = SameError()
+        self.retries = 0
+        """How often the engine told that it tries its model again."""
+        self.last_retry = ""
         self.warnings: list[RunWarning] = []
         self.ended: Ended | None = None
         self._open: _Message | None = None
@@ -171,8 +203,11 @@ class Transcript:
         return failure if failure and failure.code in TYPED else None
 
     def take(self, said: TurnEvent, now: datetime, ref: RawRef | None = None) -> list[Event]:
-        """One thing the engine said, as events for the log. After the closing event nothing counts any more."""
-        if self.ended is not None:
+        """One thing the engine said, as events for the log. After the closing event nothing counts any more.
+
+        A warning is told all the same: what stands on stderr may be read after it.
+        """
+        if self.ended is not None and not isinstance(said, Remark):
             return []
         match said:
             case TextDelta():
@@ -189,6 +224,8 @@ class Transcript:
             case Echo() | PermissionAsked():
                 return self.close(now)
             case Remark(code, message):
+                if code == Warn.ENGINE_RETRYING:
+                    self.retries, self.last_retry = self.retries + 1, message
                 return self._warn_once(code, message, now)
             case Usage(tokens):
                 # Reported once, when the turn ends: engines differ in how often they count.
@@ -266,7 +303,9 @@ class Transcript:
 
     def _tool(self, said: ToolCall, now: datetime, ref: RawRef | None) -> Event:
         self.open_tools.pop(said.call_id, None)
-        if said.status in OPEN and len(self.open_tools) < MAX_OPEN_TOOLS:
+        if said.status not in OPEN:
+            self.same_error = self.same_error.after(said)
+        elif len(self.open_tools) < MAX_OPEN_TOOLS:
             self.open_tools[said.call_id] = said.name
         data: dict[str, Any] = {"call_id": said.call_id, "name": said.name, "status": said.status}
         for key, value in (("input", said.input), ("output", said.output)):
