@@ -20,10 +20,11 @@ import pytest
 
 from tests.store.sample import LEASE, job, later, log_of, memory_of, output, queued, running
 from turnkeeper.core import lifecycle
-from turnkeeper.core.errors import Code, DataDirInUse, SchemaTooNew, StorageUnavailable
-from turnkeeper.core.run import Failure, Run
+from turnkeeper.core.errors import DataDirInUse, SchemaTooNew, StorageUnavailable
+from turnkeeper.core.run import Run
 from turnkeeper.store.base import Notice, RunFilter, Store
 from turnkeeper.store.migrate import migrate, migrations
+from turnkeeper.store.reads import ENDED, HOLDING
 from turnkeeper.store.sqlite import SqliteStore
 
 ROOT = Path(__file__).parents[2]
@@ -172,18 +173,19 @@ async def test_a_newer_schema_is_left_alone(tmp_path: Path) -> None:
         assert await store.run(run.id) == run
 
 
-async def test_a_database_of_an_older_version_is_brought_up(tmp_path: Path) -> None:
-    async with opened(tmp_path) as store:
-        run = await queued(store)
-    with closing(sqlite3.connect(tmp_path / DATABASE, isolation_level=None)) as connection:
-        connection.execute("ALTER TABLE runs DROP COLUMN files")
-        for column in ("launch", "model", "usage"):
-            connection.execute(f"ALTER TABLE attempts DROP COLUMN {column}")
-        connection.execute("UPDATE runs SET error = ?", ('{"code":"ENGINE_KILLED","message":"old words"}',))
-    set_version(tmp_path, 1)
-    async with opened(tmp_path) as store:
-        error = Failure(Code.ENGINE_CRASHED, "old words")
-        assert await store.run(run.id) == replace(run, error=error)
+@pytest.mark.parametrize(
+    ("sql", "way"),
+    [
+        (HOLDING, "runs USING INDEX runs_holding"),
+        (ENDED, "runs USING INDEX runs_at_rest (state=? AND (updated_at,id)>(?,?) AND updated_at<?)"),
+    ],
+    ids=["those that hold a slot", "those that have ended"],
+)
+def test_few_are_found_without_a_look_at_all(sql: str, way: str) -> None:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        migrate(connection)
+        plan = connection.execute(f"EXPLAIN QUERY PLAN {sql}", ("?",) * sql.count("?")).fetchall()
+    assert any(way in detail for *_, detail in plan), plan
 
 
 def set_version(data_dir: Path, version: int) -> None:

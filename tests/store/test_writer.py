@@ -107,3 +107,36 @@ async def test_what_was_handed_in_before_the_stop_is_written(bench: Bench) -> No
     async with asyncio.timeout(10):
         assert await asyncio.gather(*futures) == [0, 1, 2]
     assert bench.numbers() == [0, 1, 2]
+
+
+class Starved(sqlite3.Connection):
+    """There is no memory for one of its statements, once."""
+
+    starving = ""
+
+    def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+        if sql == self.starving:
+            self.starving = ""
+            raise MemoryError
+        return super().execute(sql, *values)
+
+
+@pytest.mark.failure("V09")
+@pytest.mark.parametrize("statement", ["BEGIN IMMEDIATE", "SAVEPOINT one", "RELEASE one", "COMMIT"])
+async def test_no_memory_for_a_moment_ends_no_thread(tmp_path: Path, statement: str) -> None:
+    """Whoever writes would wait for ever."""
+    path = tmp_path / "numbers.db"
+    with closing(
+        sqlite3.connect(path, isolation_level=None, check_same_thread=False, factory=Starved)
+    ) as connection:
+        connection.execute("CREATE TABLE numbers (n INTEGER PRIMARY KEY)")
+        bench = Bench(connection)
+        connection.starving = statement
+        (refused,) = await bench.write(add(1))
+        assert isinstance(refused, StorageUnavailable)
+        assert bench.numbers() == []
+        async with asyncio.timeout(10):
+            assert await bench.writer.submit(add(2)) == 2
+        assert bench.numbers() == [2]
+        bench.writer.stop()
+        await asyncio.to_thread(bench.writer.join)

@@ -42,6 +42,8 @@ class Notice:
     run: Run | None = None
     """None for appended output, which changes no run."""
     enqueue: bool = False
+    is_gone: bool = False
+    """The run was removed: nothing will ever be added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,19 @@ class Holding:
     runs: list[Run]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resting:
+    """A run that has ended, or waits without a process: who moves after this was read is not removed by it."""
+
+    run_id: str
+    state: State
+    version: int
+    skill_id: str
+    last_seq: int
+    since: datetime
+    """When it ended, or was asked what it waits with."""
+
+
 @dataclass(slots=True)
 class Stats:
     """Counted from the start of the process; shown by `/metrics`."""
@@ -65,6 +80,7 @@ class Stats:
     transactions: int = 0
     changes: int = 0
     appends: int = 0
+    removals: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +142,14 @@ class Reads(Protocol):
     async def holding(self, limit: int) -> Holding:
         """Waiting runs that still have their lease, those that have waited longest first."""
 
+    async def resting(
+        self, states: Collection[State], *, until: datetime, after: Resting | None, limit: int
+    ) -> list[Resting]:
+        """Since `until` or longer, the longest first, those behind `after`; of ended states and `waiting_user`."""
+
+    async def removals(self) -> list[str]:
+        """Runs whose removal was begun and not finished."""
+
 
 class Store(Reads, Protocol):
     data_id: str
@@ -146,6 +170,13 @@ class Store(Reads, Protocol):
     async def preserve_waiting(self, now: datetime, engines: Collection[str]) -> int:
         """`restart.preserve_waiting` for every waiting run that can go on, in one statement; at a start only,
         when no lease can have an owner: those of waiting and queued runs are cleared."""
+
+    async def remove(self, run: Resting) -> None:
+        """Everything about the run, in one write that also notes that its folder has still to go. Refused with Stale
+        if it has moved. Of a very long log only the beginning goes at once, and nobody can read the rest."""
+
+    async def finish_removal(self, run_id: str) -> None:
+        """The folder is gone: so is the note, and before it whatever was left of the log, in bounded writes."""
 
     async def close(self) -> None:
         """What was handed in is still written; what comes later is refused with StorageUnavailable."""

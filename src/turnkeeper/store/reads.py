@@ -6,7 +6,6 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import Collection
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, nullcontext
 from datetime import datetime
 from pathlib import Path
@@ -15,8 +14,8 @@ from turnkeeper.core.errors import StorageUnavailable
 from turnkeeper.core.fcmp import instant
 from turnkeeper.core.run import Attempt, Interaction, NextTurn, Run
 from turnkeeper.core.statechart import State
-from turnkeeper.store import rows
-from turnkeeper.store.base import Holding, KeptKey, LogEntry, RunFilter
+from turnkeeper.store import rows, threads
+from turnkeeper.store.base import Holding, KeptKey, LogEntry, Resting, RunFilter
 from turnkeeper.store.migrate import require_newest
 
 DATABASE = "turnkeeper.db"
@@ -29,13 +28,30 @@ TEXT_CLAUSE = (
     "AND instr(folded(json_extract(i.question, '$.prompt')), ?)))"
 )
 
+# By name: without statistics SQLite takes the index of all that wait, and looks at each of them.
+HOLDING = (
+    "SELECT *, count(*) OVER () AS n FROM runs INDEXED BY runs_holding "
+    "WHERE state = 'waiting_user' AND lease IS NOT NULL ORDER BY updated_at, id LIMIT ?"
+)
+ENDED = (
+    "SELECT id, state, version, skill_id, last_seq, updated_at AS since FROM runs "
+    "WHERE state = ? AND updated_at <= ? AND (updated_at, id) > (?, ?) ORDER BY updated_at, id LIMIT ?"
+)
+# The row of a run that waits may have changed since: its process was lost. The question has not.
+WAITING_AT_REST = (
+    "SELECT r.id, r.state, r.version, r.skill_id, r.last_seq, i.asked_at AS since FROM runs r "
+    "JOIN interactions i ON i.run_id = r.id AND i.interaction_id = r.pending_interaction_id "
+    "WHERE r.state = ? AND r.lease IS NULL AND r.ending IS NULL AND i.asked_at <= ? "
+    "AND (i.asked_at, r.id) > (?, ?) ORDER BY i.asked_at, r.id LIMIT ?"
+)
+
 
 class SqliteReads:
     def __init__(self, data_dir: Path) -> None:
         self._path = data_dir / DATABASE
         self._local = threading.local()
         self._opened: list[sqlite3.Connection] = []
-        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="turnkeeper-read")
+        self._readers = threads.started(READERS, "turnkeeper-read")
         self._searching = asyncio.Lock()
 
     @classmethod
@@ -160,12 +176,22 @@ class SqliteReads:
         return dict.fromkeys(State, 0) | {State(row["state"]): row["n"] for row in found}
 
     async def holding(self, limit: int) -> Holding:
-        found = await self._all(
-            "SELECT *, count(*) OVER () AS n FROM runs WHERE state = 'waiting_user' AND lease IS NOT NULL "
-            "ORDER BY updated_at, id LIMIT ?",
-            limit,
-        )
+        found = await self._all(HOLDING, limit)
         return Holding(found[0]["n"] if found else 0, [rows.run_of(row) for row in found])
+
+    async def resting(
+        self, states: Collection[State], *, until: datetime, after: Resting | None, limit: int
+    ) -> list[Resting]:
+        past = (instant(after.since), after.run_id) if after else ("", "")
+        union = " UNION ALL ".join(
+            f"SELECT * FROM ({WAITING_AT_REST if state is State.WAITING_USER else ENDED})" for state in states
+        )
+        values = [value for state in states for value in (state.value, instant(until), *past, limit)]
+        found = await self._all(f"{union} ORDER BY since, id LIMIT ?", *values, limit)
+        return [rows.resting_of(row) for row in found]
+
+    async def removals(self) -> list[str]:
+        return [row["run_id"] for row in await self._all("SELECT run_id FROM removals ORDER BY run_id")]
 
     async def _one(self, sql: str, *values: object) -> sqlite3.Row | None:
         found = await self._all(sql, *values)

@@ -24,7 +24,7 @@ from turnkeeper.core.run import (
     RunWarning,
 )
 from turnkeeper.core.statechart import State, Trigger
-from turnkeeper.store.base import LogEntry
+from turnkeeper.store.base import LogEntry, Resting
 
 T = TypeVar("T")
 
@@ -172,6 +172,17 @@ def attempt_of(row: Row) -> Attempt:
         usage=_object.decode(row["usage"]) if row["usage"] else {},
         evidence=_read(_object, row["evidence"]),
         verdict=_read(_object, row["verdict"]),
+    )
+
+
+def resting_of(row: Row) -> Resting:
+    return Resting(
+        run_id=row["id"],
+        state=State(row["state"]),
+        version=row["version"],
+        skill_id=row["skill_id"],
+        last_seq=row["last_seq"],
+        since=datetime.fromisoformat(row["since"]),
     )
 
 

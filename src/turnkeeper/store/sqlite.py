@@ -15,9 +15,10 @@ from turnkeeper.core.errors import StorageUnavailable
 from turnkeeper.core.fcmp import instant
 from turnkeeper.core.run import Run
 from turnkeeper.core.statechart import Trigger
+from turnkeeper.failpoints import Deed, around
 from turnkeeper.lock import DirectoryLock
 from turnkeeper.store import writes
-from turnkeeper.store.base import Batch, Notice, Stats
+from turnkeeper.store.base import Batch, Notice, Resting, Stats
 from turnkeeper.store.migrate import migrate
 from turnkeeper.store.reads import SqliteReads, can_go_on, connect
 from turnkeeper.store.writer import GroupWriter
@@ -35,7 +36,8 @@ class SqliteStore(SqliteReads):
             try:
                 self._connection = connect(self._path)
                 undo.callback(self._connection.close)
-                migrate(self._connection)
+                with around(Deed.MIGRATE):
+                    migrate(self._connection)
                 self.data_id = _data_id(self._connection, data_dir)
             except sqlite3.Error as error:
                 raise StorageUnavailable(f"the database {self._path} cannot be opened: {error}") from error
@@ -61,7 +63,9 @@ class SqliteStore(SqliteReads):
 
     def _count(self, notice: Notice) -> None:
         """A listener like any other, so only what is durable is counted."""
-        if notice.run is None:
+        if notice.is_gone:
+            self.stats.removals += 1
+        elif notice.run is None:
             self.stats.appends += 1
         else:
             self.stats.changes += 1
@@ -96,6 +100,20 @@ class SqliteStore(SqliteReads):
 
         preserved: int = await self._writer.submit(op)
         return preserved
+
+    async def remove(self, run: Resting) -> None:
+        def op(connection: sqlite3.Connection) -> tuple[None, Notice]:
+            writes.remove_run(connection, run)
+            return None, Notice(run.run_id, (), is_gone=True)
+
+        await self._writer.submit(op)
+
+    async def finish_removal(self, run_id: str) -> None:
+        def op(connection: sqlite3.Connection) -> tuple[bool, None]:
+            return writes.finish_removal(connection, run_id), None
+
+        while not await self._writer.submit(op):
+            pass
 
 
 def _data_id(connection: sqlite3.Connection, data_dir: Path) -> str:

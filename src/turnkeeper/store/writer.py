@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any
 
 from turnkeeper.core.errors import StorageUnavailable
+from turnkeeper.failpoints import Deed, around
 from turnkeeper.store.base import Notice, Stats
 
 Op = Callable[[sqlite3.Connection], tuple[Any, Notice | None]]
@@ -62,7 +63,7 @@ class GroupWriter(threading.Thread):
             if group:
                 outcomes = self._write([op for op, _ in group])
                 pairs = [(future, outcome) for (_, future), outcome in zip(group, outcomes, strict=True)]
-                with suppress(RuntimeError):  # the loop is gone: nobody waits any more
+                with suppress(RuntimeError), around(Deed.DELIVER):  # the loop is gone: nobody waits any more
                     self._loop.call_soon_threadsafe(self._deliver, pairs)
 
     def _write(self, ops: list[Op]) -> list[Outcome]:
@@ -72,10 +73,11 @@ class GroupWriter(threading.Thread):
             connection.execute("BEGIN IMMEDIATE")
             for op in ops:
                 outcomes.append(_try(connection, op))
-            connection.execute("COMMIT")
+            with around(Deed.COMMIT):
+                connection.execute("COMMIT")
             self._stats.transactions += 1
-        except sqlite3.Error as error:
-            with suppress(sqlite3.Error):
+        except Exception as error:  # noqa: BLE001 (no memory, say: whoever waits is told, and the thread must live on)
+            with suppress(Exception):
                 connection.execute("ROLLBACK")
             why = f"the database cannot be written: {error}; nothing was changed"
             # One for each caller: a raised exception collects the traceback of whoever raises it.

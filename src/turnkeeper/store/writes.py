@@ -1,4 +1,4 @@
-"""The SQL of SQLite's writes: a change with its guard, and a batch of output with its lease."""
+"""The SQL of SQLite's writes: a change with its guard, a batch of output with its lease, and the end of a record."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from turnkeeper.core.change import Change
 from turnkeeper.core.fcmp import Event, instant
 from turnkeeper.core.run import Run
 from turnkeeper.store import rows
-from turnkeeper.store.base import KEY_KEPT, Batch, KeyTaken, LogEntry, Stale
+from turnkeeper.store.base import KEY_KEPT, Batch, KeyTaken, LogEntry, Resting, Stale
 
 _FIXED = frozenset({"id", "last_seq", "job", "skill_id", "engine", "mode", "created_at"})
 _HANDLE = frozenset({"handle_id", "handle_loadable"})
+PIECE = 5000
+"""Events that one write deletes at the most, so that no other write waits long for it."""
 
 
 def write_change(connection: sqlite3.Connection, change: Change) -> tuple[Run, tuple[LogEntry, ...]]:
@@ -110,6 +112,34 @@ def write_batch(connection: sqlite3.Connection, batch: Batch) -> tuple[LogEntry,
         )
     first = updated["last_seq"] - len(batch.events) + 1
     return _write_events(connection, batch.events, run_id=batch.run_id, first=first, engine=batch.engine)
+
+
+def remove_run(connection: sqlite3.Connection, run: Resting) -> None:
+    """The state is part of the guard: whatever the caller believes, a run in line or with a process stays."""
+    removed = connection.execute(
+        "DELETE FROM runs WHERE id = ? AND version = ? AND lease IS NULL AND (state = 'waiting_user' "
+        "AND ending IS NULL OR state IN ('succeeded', 'failed', 'canceled'))",
+        (run.run_id, run.version),
+    )
+    if removed.rowcount == 0:
+        raise Stale(run.run_id)
+    connection.execute("INSERT INTO removals VALUES (?)", (run.run_id,))
+    for table in ("attempts", "interactions", "idempotency"):
+        connection.execute(f"DELETE FROM {table} WHERE run_id = ?", (run.run_id,))
+    connection.execute("DELETE FROM events WHERE run_id = ? AND seq <= ?", (run.run_id, PIECE))
+
+
+def finish_removal(connection: sqlite3.Connection, run_id: str) -> bool:
+    """A piece of what was left of the log; True when that was all, and the note is gone too."""
+    deleted = connection.execute(
+        "DELETE FROM events WHERE run_id = ? AND seq IN "
+        "(SELECT seq FROM events WHERE run_id = ? ORDER BY seq LIMIT ?)",
+        (run_id, run_id, PIECE),
+    )
+    if deleted.rowcount == PIECE:
+        return False
+    connection.execute("DELETE FROM removals WHERE run_id = ?", (run_id,))
+    return True
 
 
 def _write_events(
