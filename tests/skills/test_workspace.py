@@ -11,7 +11,7 @@ import pytest
 
 from tests.skills.folders import skill_at
 from turnkeeper.skills.package import load
-from turnkeeper.skills.workspace import RunFolder
+from turnkeeper.skills.workspace import RunFolder, discard
 
 
 @pytest.fixture
@@ -156,3 +156,18 @@ class TestHome:
         (folder.home / "alias").symlink_to("real")
         folder.write_home({"alias/config": b"x"})
         assert (folder.home / "real" / "config").read_text() == "x"
+
+
+def test_an_agent_may_go_as_deep_as_it_likes(tmp_path: Path) -> None:
+    """Whoever clears up after it goes as deep, and does not fall over itself on the way."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    at = os.open(scratch, os.O_RDONLY)
+    for _ in range(1500):
+        os.mkdir("deeper", dir_fd=at)
+        below = os.open("deeper", os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = below
+    os.close(at)
+    discard(scratch)
+    assert not scratch.exists()

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from turnkeeper.core.contract import ArtifactRule
 from turnkeeper.core.errors import FileNotAvailable
+from turnkeeper.skills.shortage import raise_shortage
 
 UPLOADS = "uploads"
 """Where a job's own files lie in the workspace; what a client brought is no result."""
@@ -68,6 +69,7 @@ def open_inside(root: Path, path: str) -> int:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         file = os.open(parts[-1], flags, dir_fd=folder)
     except OSError as error:
+        raise_shortage(error, f"the file {path!r}")
         raise FileNotAvailable(f"there is no file {path!r}") from error
     finally:
         if folder >= 0:
@@ -81,20 +83,17 @@ def open_inside(root: Path, path: str) -> int:
 def _files(workspace: Path) -> Iterator[tuple[str, int]]:
     if workspace.is_symlink():
         return
+    root = os.path.realpath(workspace)
     looked_at = 0
     waiting = [""]  # not os.walk: in Python 3.11 it calls itself for each level, and an agent may go deep
     while waiting:
         folder = waiting.pop()
         below = []
-        for name in _names(workspace / folder):
+        for name, status in _entries(root, folder):
             looked_at += 1
             if looked_at > LOOKED_AT:
                 return
             path = f"{folder}{name}"
-            try:
-                status = (workspace / path).lstat()
-            except OSError:
-                continue  # gone since it was listed
             if stat.S_ISDIR(status.st_mode) and path != UPLOADS:
                 below.append(f"{path}/")
             elif stat.S_ISREG(status.st_mode) and _is_text(path):
@@ -102,11 +101,31 @@ def _files(workspace: Path) -> Iterator[tuple[str, int]]:
         waiting += reversed(below)
 
 
-def _names(folder: Path) -> list[str]:
+def _entries(root: str, folder: str) -> list[tuple[str, os.stat_result]]:
+    """What is in a folder, looked at through one descriptor of it: a link that takes its place shows nothing."""
+    wanted = f"{root}/{folder}".rstrip("/")
+    opened = -1
     try:
-        return sorted(os.listdir(folder))  # noqa: PTH208 (a name is all that is needed)
-    except OSError:
+        opened = os.open(wanted, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        # On the way here, too, a folder may have become a link.
+        is_it = os.readlink(f"/proc/self/fd/{opened}") == wanted  # noqa: PTH115
+        names = sorted(os.listdir(opened))[: LOOKED_AT + 1] if is_it else []  # noqa: PTH208
+        found = [(name, _look(opened, name)) for name in names]
+    except OSError as error:
+        raise_shortage(error, f"the folder {wanted}")
         return []  # gone, not to be read, or too deep to be named
+    finally:
+        if opened >= 0:
+            os.close(opened)
+    return [(name, status) for name, status in found if status is not None]
+
+
+def _look(folder: int, name: str) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except OSError as error:
+        raise_shortage(error, f"the file {name!r}")
+        return None  # gone since it was listed
 
 
 def _is_text(path: str) -> bool:

@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 from turnkeeper.core.errors import SkillBroken, SkillNotFound, SkillNotManaged, SkillVersionNotHigher
 from turnkeeper.core.skill import Skill
+from turnkeeper.failpoints import Deed, around
 from turnkeeper.skills.archive import extract
 from turnkeeper.skills.durable import sync_folder
 from turnkeeper.skills.package import ID, RUNNER_FILE, SKILL_FILE, VERSION, Shelf, load
@@ -66,7 +67,8 @@ class Library:
                 raise SkillNotFound(f"there is no skill '{shown(skill_id)}' to remove")
             self._settle(skill_id)
             self._moving.mkdir(mode=0o700, exist_ok=True)
-            (self._root / skill_id).rename(gone)
+            with around(Deed.REMOVE_SKILL):
+                (self._root / skill_id).rename(gone)
             sync_folder(self._root)
         _discard(gone)
 
@@ -88,9 +90,11 @@ class Library:
     def _put(self, package: Path, skill_id: str) -> None:
         place, old = self._root / skill_id, self._old(skill_id)
         if os.path.lexists(place):
-            place.rename(old)
+            with around(Deed.SET_SKILL_ASIDE):
+                place.rename(old)
         try:
-            package.rename(place)
+            with around(Deed.PUT_SKILL):
+                package.rename(place)
         except OSError:
             self._settle(skill_id)
             raise
@@ -105,7 +109,8 @@ class Library:
         if os.path.lexists(place):
             shutil.rmtree(old)
         else:
-            old.rename(place)
+            with around(Deed.BRING_SKILL_BACK):
+                old.rename(place)
             sync_folder(self._root)
 
     def _old(self, skill_id: str) -> Path:

@@ -19,6 +19,7 @@ from turnkeeper.skills import schema
 from turnkeeper.skills.findings import Finding, Severity, as_text
 from turnkeeper.skills.reader import SKILL_FILE as SKILL_FILE
 from turnkeeper.skills.reader import Reader, SkillText, Stamp, stamp
+from turnkeeper.skills.shortage import raise_shortage
 
 RUNNER_FILE = "assets/runner.json"
 KINDS = ("input", "parameter", "output")
@@ -132,7 +133,10 @@ def roots(folder: Path) -> list[Path]:
     """The skills in a folder. Hidden ones are on their way in or out; what cannot be read is left out."""
     try:
         names = sorted(os.listdir(folder))  # noqa: PTH208 (a name is all that is needed)
-    except (OSError, ValueError):
+    except OSError as error:
+        raise_shortage(error, f"the folder of skills {folder}")
+        return []
+    except ValueError:
         return []
     found = [folder / name for name in names if not name.startswith(".")]
     return [root for root in found if os.path.lexists(root / SKILL_FILE)]

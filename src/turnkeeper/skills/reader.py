@@ -15,6 +15,7 @@ from typing import Any
 
 from turnkeeper.skills.bounds import DEEPEST, levels
 from turnkeeper.skills.findings import Finding, finding
+from turnkeeper.skills.shortage import OF_THE_SERVICE, raise_shortage
 from turnkeeper.skills.yamltext import load_yaml
 
 SKILL_FILE = "SKILL.md"
@@ -24,6 +25,8 @@ MAX_FRONT = 64 * 1024
 
 Stamp = tuple[int, int, int] | None
 """Changes whenever the file does; None while there is none."""
+NEVER: Stamp = (-1, -1, -1)
+"""Of no file: what a bad moment of the disk hid is looked at again."""
 
 _KEY = re.compile(r"[\w-]+")
 _BLOCK = re.compile(r"[|>][-+0-9]{0,2}")
@@ -135,6 +138,9 @@ class Reader:
         try:
             data = _head(path, MAX_FILE + 1)
         except OSError as error:
+            raise_shortage(error, str(path), OF_THE_SERVICE)
+            if error.errno == errno.EIO:
+                self.stamps[path] = NEVER
             code = "FILE_MISSING" if error.errno == errno.ENOENT else "FILE_UNREADABLE"
             self.add(code, name, f"cannot be read ({error.strerror})")
             return None

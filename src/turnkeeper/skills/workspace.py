@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from turnkeeper.failpoints import Deed, around
 from turnkeeper.skills.artifacts import UPLOADS
+from turnkeeper.skills.clearing import clear
 
 SKILL_FILE = "SKILL.md"
+BLOCK = 512
+"""Bytes, as `stat` counts them on any disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,15 @@ class RunFolder:
         for folder in (self.root, self.workspace, self.home, self.root / "raw"):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
+    def clear_workspace(self) -> None:
+        """Before the first word to an engine: what lies there by then is not of this run, but for what was uploaded."""
+        if self.workspace.is_symlink():
+            self.workspace.unlink()  # whatever it leads to is somebody else's
+            self.workspace.mkdir(mode=0o700)
+        for path in self.workspace.iterdir():
+            if path != self.uploads or path.is_symlink():
+                discard(path)
+
     def copy_skill(self, skill_root: Path) -> None:
         """Under another name first: a crash leaves no half copy. No hard links: the agent may write to it."""
         discard(self._new_skill)
@@ -56,7 +70,8 @@ class RunFolder:
         skill_file.write_bytes(text)
         discard(at)
         at.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._new_skill.rename(at)
+        with around(Deed.PLACE_SKILL):
+            self._new_skill.rename(at)
 
     def write_home(self, files: Mapping[str, bytes]) -> None:
         for name, data in files.items():
@@ -71,16 +86,40 @@ class RunFolder:
             fresh.unlink(missing_ok=True)
             with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                 file.write(data)
-            fresh.rename(path)
+            with around(Deed.WRITE_HOME):
+                fresh.rename(path)
+
+    def home_size(self, of: str, without: str) -> int:
+        """Bytes that a folder of it takes on the disk. Links are not followed: what they lead to is not kept there."""
+        total, folders = 0, [self.home / of]
+        while folders:  # one after the other: an agent may have made more levels than calls can be nested
+            with suppress(OSError):  # gone meanwhile
+                inside, size = _weighed(folders.pop())
+                folders += [path for path in inside if path != self.home / without]
+                total += size
+        return total
+
+
+def _weighed(folder: Path) -> tuple[list[Path], int]:
+    """The folders in it, and what its files take: a file with holes says that it is longer."""
+    folders: list[Path] = []
+    size = 0
+    if folder.is_symlink():
+        return folders, size
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(Path(entry.path))
+                continue
+            with suppress(OSError):
+                size += entry.stat(follow_symlinks=False).st_blocks * BLOCK
+    return folders, size
 
 
 def discard(folder: Path) -> None:
     """It may have been the agent's: a link or a file in its place goes, and what a link leads to stays."""
-    if folder.is_symlink() or folder.is_file():
-        folder.unlink(missing_ok=True)
-        return
-    _make_writable(folder)
-    shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError):  # what is still there is a stranger's, and whoever needs the place will say so
+        clear(folder.parent, folder.name)
 
 
 def _make_writable(root: Path) -> None:
