@@ -94,7 +94,7 @@ async def engine(
         engine.process.close()
     assert census.find(engine.mark) == []
     assert census.identify(engine.process.pid) is None
-    assert open_files() == before
+    assert open_files() <= before  # fewer, if something of an earlier test has gone meanwhile
 
 
 def python(code: str) -> tuple[str, ...]:

@@ -593,7 +593,7 @@ def test_opencode_leaves_out_what_was_not_counted(tokens: Any, usage: dict[str, 
         ("tool-calls", "none", None),
         ("unknown", "success", None),  # by its exit
         ("length", "error", ["ENGINE_FAILED", "the model stopped early: length"]),
-        ("content-filter", "error", ["ENGINE_FAILED", "the model stopped early: content-filter"]),
+        ("content-filter", "success", None),  # a refusal is an answer
     ],
 )
 def test_opencode_stops(reason: str, closed: str, failure: Any) -> None:

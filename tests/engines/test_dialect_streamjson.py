@@ -217,6 +217,29 @@ def test_the_model_is_the_one_that_it_begins_with(engine: str) -> None:
         assert (seen["model"], seen["warnings"]) == (name, [])
 
 
+@pytest.mark.failure("Q03")
+@both
+@pytest.mark.parametrize(
+    ("began", "spoke", "is_same"),
+    [
+        ("opus-4", "opus-4-20250514", True),
+        ("opus-4@20250514", "opus-4", True),
+        ("opus-4[1m]", "opus-4-20250514", False),
+        ("opus-4", "opus-4-20250514[1m]", True),
+        ("opus-4-latest", "opus-4", True),
+        ("qwen3-coder", "qwen3-coder-flash", False),
+        ("gemini-2.5-flash", "gemini-2.5-flash-lite", False),
+        ("gpt-4", "gpt-4.1", False),
+    ],
+)
+def test_a_smaller_model_is_another(engine: str, began: str, spoke: str, is_same: bool) -> None:
+    init = {"type": "system", "subtype": "init", "session_id": SESSION, "model": began}
+    spoken = says(text("one"))
+    spoken["message"]["model"] = spoke
+    seen = told(a_turn(engine, [init, spoken, *CLOSING[engine]]))
+    assert (seen["model"] == began and not seen["warnings"]) is is_same
+
+
 @both
 def test_a_reply_is_no_command(engine: str) -> None:
     dialect = a_dialect(engine)
@@ -347,7 +370,7 @@ def test_tools_that_were_denied_are_named(engine: str) -> None:
         return told(a_turn(engine, [*OPENING[engine], ended]))["warnings"]
 
     denials = [{"tool_name": "Write"}, {"tool_name": "Bash"}, {"tool_name": "Write"}, {"tool_name": 7}, "odd"]
-    assert warned(denials) == [["ENGINE_REMARK", "these tools were denied: Bash, Write"]]
+    assert warned(denials) == [["PERMISSION_DENIED", "these tools were denied: Bash, Write"]]
     for nothing in ([], None, "odd", {"tool_name": "Write"}, [{"tool_name": "n" * 201}]):
         assert warned(nothing) == []
     ((_, many),) = warned([{"tool_name": f"tool{n:03}"} for n in range(500)])

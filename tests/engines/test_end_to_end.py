@@ -63,6 +63,7 @@ A_CALL = {
 
 
 @each_engine
+@pytest.mark.failure("M09")
 async def test_usage_is_the_sum_of_the_turns(clis: Place, engine: str) -> None:
     """What `codex` and `qwen` say is of their session, and so has the turns before in it."""
     client = clis.client

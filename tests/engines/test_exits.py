@@ -442,7 +442,9 @@ def test_a_status_that_says_nothing_by_itself_is_no_more_as_an_exit(ended: int) 
 def test_a_resumed_session_that_says_nothing_is_lost(engine: str) -> None:
     silent = a_turn(engine, ["", "  "], ended=0, session=SESSION)
     assert code(silent) is LOST
-    assert code(replace(silent, session=None)) is None
+    first = failure(replace(silent, session=None))
+    assert first is not None
+    assert (first.code, "printed nothing at all" in first.message) == (FAILED, True)
 
 
 # Codex
@@ -604,6 +606,34 @@ def test_a_cli_that_asks_for_a_login_has_failed_at_once(engine: str, lines: list
     for exit_code in (-15, 1, 0, 41):
         assert code(a_turn(engine, stderr="\n".join(lines), ended=exit_code)) is AUTH
         assert code(a_turn(engine, lines, ended=exit_code)) is AUTH
+
+
+ABOUT_THE_START = (TRUST, Code.ENGINE_NOT_READY)
+BEGINNING = {
+    "trust": ["Do you trust the files in this folder?"],
+    "update": ["Update available! 1.0 -> 1.1", "Press any key to stop the dev server"],
+}
+
+
+@pytest.mark.failure("G02", "G08")
+@pytest.mark.parametrize("engine", [name for name in NAMES if name != "iflow"])
+@pytest.mark.parametrize("lines", BEGINNING.values(), ids=list(BEGINNING))
+def test_a_question_about_the_start_counts_before_the_turn_has_begun(engine: str, lines: list[str]) -> None:
+    """Later it is a tool of the agent that prints it. The stored bytes have no order, and say the same."""
+    stderr = "\n".join(lines)
+    fresh, begun = a_dialect(engine), a_dialect(engine)
+    for line in OPENING[engine]:
+        begun.hear(*lines_of(json.dumps(line).encode()))
+    for dialect, is_over in ((fresh, True), (begun, False)):
+        assert dialect.asks("stderr", " ".join(lines).encode()) is is_over
+        heard = [dialect.hear_stderr(line) for line in lines_of(stderr.encode())]
+        assert any(each.is_last for each in heard if each) is is_over
+    for exit_code in (-15, 1, 0):
+        assert code(a_turn(engine, stderr=stderr, ended=exit_code)) in ABOUT_THE_START
+        later = a_turn(engine, [*OPENING[engine], *CLOSING[engine]], stderr=stderr, ended=exit_code)
+        assert code(later) not in ABOUT_THE_START
+        assert code(a_turn(engine, OPENING[engine], stderr=stderr, ended=exit_code)) not in ABOUT_THE_START
+    assert code(a_turn(engine, OPENING[engine], stderr="\n".join([*lines, *LOGIN_WORDS]), ended=-15)) is AUTH
 
 
 @pytest.mark.failure("Q12")

@@ -18,7 +18,7 @@ from turnkeeper.core.errors import EngineNotReady, InvalidRequest, ModelUnknown,
 from turnkeeper.core.run import Mode, Permissions
 from turnkeeper.core.waiting import ProfileKind
 from turnkeeper.engines.agent import AcpAgent
-from turnkeeper.engines.base import PASSED_ON, EngineConfig, Launch, Login, LoginKind, TurnPlan
+from turnkeeper.engines.base import PASSED_ON, EngineConfig, Launch, Login, LoginKind, TurnPlan, sessions_in
 from turnkeeper.engines.claude import ClaudeEngine
 from turnkeeper.engines.cli import CliEngine
 from turnkeeper.engines.codex import CodexEngine
@@ -191,6 +191,10 @@ PRIVATE = {
     "TMPDIR": f"{HOME}/.scratch",
     "TERM": "dumb",
     "NO_COLOR": "1",
+    "DEBIAN_FRONTEND": "noninteractive",
+    "GIT_TERMINAL_PROMPT": "0",
+    "PIP_NO_INPUT": "1",
+    "npm_config_yes": "false",
 }
 SWITCHES: dict[str, dict[str, str]] = {
     "codex": {"CODEX_HOME": f"{HOME}/.codex"},
@@ -409,7 +413,7 @@ FILES: dict[str, tuple[str, dict[str, Any]]] = {
     "gemini": (".gemini/settings.json", GEMINI | selected("gemini-api-key")),
     "opencode": (".config/opencode/opencode.json", OPENCODE | {"disabled_providers": ["opencode"]}),
     "qwen": (".qwen/settings.json", QWEN_CODE),
-    "iflow": (".iflow/settings.json", {"selectedAuthType": "openai-compatible"}),
+    "iflow": (".iflow/settings.json", {"selectedAuthType": "openai-compatible", "disableAutoUpdate": True}),
 }
 
 
@@ -518,6 +522,8 @@ def test_login_files_are_lent_where_there_is_no_key(
     ],
 )
 def test_what_a_cli_is(engine: str, skills_dir: str) -> None:
+    own = ".local/share/opencode" if engine == "opencode" else f".{engine}"
+    assert sessions_in(ENGINES[engine]) == own
     cli = ENGINES[engine]
     assert (cli.name, cli.skills_dir, cli.is_demo) == (engine, skills_dir, False)
     assert (cli.models, cli.own_parameters) == ((), frozenset())

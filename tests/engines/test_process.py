@@ -22,8 +22,8 @@ from tests.engines.processes import MIB, PATIENCE_SEC, Engine, engine, open_file
 from turnkeeper.engines import census
 from turnkeeper.engines.census import Found
 from turnkeeper.engines.lines import KEPT, Line
-from turnkeeper.engines.process import Exit, Process
-from turnkeeper.engines.spawn import Command, SpawnFailed
+from turnkeeper.engines.process import Exit, OutputNotKept, Process
+from turnkeeper.engines.spawn import Command, SpawnFailed, digests, replaced_files
 
 # Spawn
 
@@ -425,8 +425,8 @@ async def test_disk_that_is_full(tmp_path: Path) -> None:
         it.process.write(b"x" * MIB)
         it.process.close_stdin()
         assert (await it.exits()).code == 0
-        assert isinstance(it.process.error, OSError)
-        assert it.process.error.errno == errno.ENOSPC
+        assert isinstance(it.process.error, OutputNotKept)
+        assert os.strerror(errno.ENOSPC) in str(it.process.error)
 
 
 async def test_redirect(tmp_path: Path) -> None:
@@ -570,3 +570,26 @@ async def test_close_from_within_a_line(tmp_path: Path) -> None:
         os.waitid(os.P_PID, it.process.pid, os.WEXITED | os.WNOWAIT)  # noqa: ASYNC222
         await asyncio.wait((it.process.exited,), timeout=PATIENCE_SEC)
         assert it.process.exited.cancelled()
+
+
+# The program, known again
+
+
+@pytest.mark.failure("S12")
+def test_files_of_a_program_are_known_again(tmp_path: Path) -> None:
+    script, pipe = tmp_path / "cli.js", tmp_path / "pipe"
+    script.write_text("one")
+    os.mkfifo(pipe)
+    words = ("sh", "--flag", str(script), str(pipe), str(tmp_path), str(tmp_path / "gone"), "relative")
+    noted = digests(words, {"PATH": "/bin"})
+    assert set(noted) == {"/bin/sh", str(script)}
+    assert noted[str(script)] == hashlib.sha256(b"one").hexdigest()
+    assert replaced_files(noted) == []
+
+    script.touch()
+    assert replaced_files(noted) == []  # the same bytes, whatever else is new about it
+    script.write_text("two")
+    assert replaced_files(noted) == [str(script)]
+    script.unlink()
+    assert replaced_files(noted) == [str(script)]
+    assert digests((), {}) == {}

@@ -18,7 +18,7 @@ import pytest
 
 from tests.fakes.clis import ENGINES, command
 from tests.fakes.scripted_cli.arguments import CLAUDE_WITHOUT, NO_SERVERS, QWEN_WITHOUT
-from tests.fakes.scripted_cli.surroundings import KEY, LOGINS, WRONG_USE
+from tests.fakes.scripted_cli.surroundings import ANSWERS, KEY, LOGINS, WRONG_USE
 from tests.harness import PATIENCE, Json
 
 RECORDED = Path(__file__).parents[1] / "transcripts"
@@ -58,7 +58,7 @@ class Cli:
         for each in (self.home, self.workspace):
             each.mkdir(parents=True)
         self.env = {"HOME": str(self.home), "TURNKEEPER_RUN": f"data/{RUN}/1.1", LOGINS[engine]: KEY}
-        self.env |= NEEDED.get(engine, {})
+        self.env |= ANSWERS | NEEDED.get(engine, {})
         if engine == "qwen":
             (self.home / ".qwen").mkdir()
             (self.home / ".qwen" / "settings.json").write_text(SELECTED)

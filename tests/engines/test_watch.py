@@ -120,25 +120,35 @@ def test_more_is_needed_between_looks_that_are_close_together(seconds: float, ne
         assert has_worked((0.0, ASLEEP), (seconds, replace(ASLEEP, cpu_sec=used))) is is_work
 
 
-@pytest.mark.failure("B01")
-async def test_an_engine_that_computes_in_silence_is_left_alone(tmp_path: Path) -> None:
-    busy = "until = time.monotonic() + 3\nwhile time.monotonic() < until: pass\nprint('done')"
-    limits = Timeouts(first_byte_sec=1.6, idle_sec=30, turn_sec=60)
-    async with engine(tmp_path, *python(busy)) as it:
-        with Watch(it.process, limits) as watch:
-            await it.says(b"done")
-            assert not watch.over.done()
+BUSY_SEC = 3
+BUSY = f"""
+until = time.monotonic() + {BUSY_SEC}
+while time.monotonic() < until: pass
+print(time.process_time(), 'done', sep='\\n')
+"""
+CHILD = f"import time{BUSY}"
+FAIR_SHARE = 0.6
+"""Of a processor: with less the machine was too busy to show anything, and is asked again."""
 
 
 @pytest.mark.failure("B01")
-async def test_a_silent_engine_whose_child_computes_is_left_alone(tmp_path: Path) -> None:
-    child = "import time; t = time.monotonic() + 3\nwhile time.monotonic() < t: pass"
-    code = f"subprocess.run([sys.executable, '-c', {child!r}], start_new_session=True); print('done')"
+@pytest.mark.parametrize(
+    "code",
+    [BUSY, f"subprocess.run([sys.executable, '-c', {CHILD!r}], start_new_session=True)"],
+    ids=["itself", "a child of it"],
+)
+async def test_whoever_computes_in_silence_is_left_alone(tmp_path: Path, code: str) -> None:
     limits = Timeouts(first_byte_sec=1.6, idle_sec=30, turn_sec=60)
-    async with engine(tmp_path, *python(code)) as it:
-        with Watch(it.process, limits) as watch:
-            await it.says(b"done")
-            assert not watch.over.done()
+    is_left_alone, share = False, 0.0
+    for _ in range(5):
+        async with engine(tmp_path, *python(code)) as it:
+            with Watch(it.process, limits) as watch:
+                await it.says(b"done")
+                is_left_alone = not watch.over.done()
+            share = float(it.said()[0]) / BUSY_SEC
+        if is_left_alone or share > FAIR_SHARE:
+            break
+    assert is_left_alone, f"it used {share:.0%} of a processor"
 
 
 @pytest.mark.failure("T02")

@@ -13,7 +13,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-SESSION = "session-1"
+SESSION, HELPER = "session-1", "session-1-helper"
+"""Its own, and that of an agent which it has started itself."""
 OPTIONS = [
     {"optionId": "yes", "name": "Yes", "kind": "allow_once"},
     {"optionId": "no", "name": "No", "kind": "reject_once"},
@@ -37,6 +38,12 @@ class Agent:
             match verb:
                 case "ask":
                     self.ask(rest)
+                case "helper-asks":
+                    self.ask(rest, session=HELPER)
+                case "call":
+                    self.send(id=rest, method=rest, params={"sessionId": SESSION, "message": "Which colour?"})
+                case "fail-a-tool":
+                    self.fail_a_tool(rest)
                 case "take-back":
                     self.send(method="$/cancel_request", params={"requestId": rest})
                 case "hear":
@@ -79,13 +86,22 @@ class Agent:
                 sys.exit()
             case {"id": call, "result": {"outcome": outcome}}:
                 self.answers[call] = outcome.get("optionId", outcome["outcome"])
+            case {"id": call, "error": {"code": code}}:
+                self.answers[call] = f"error {code}"
             case other:
                 raise ValueError(other)
 
-    def ask(self, name: str) -> None:
+    def ask(self, name: str, session: str = SESSION) -> None:
         call = {"toolCallId": name, "title": name}
-        params = {"sessionId": SESSION, "toolCall": call, "options": OPTIONS}
+        params = {"sessionId": session, "toolCall": call, "options": OPTIONS}
         self.send(id=name, method="session/request_permission", params=params)
+
+    def fail_a_tool(self, words: str) -> None:
+        self.messages += 1
+        said = [{"type": "content", "content": {"type": "text", "text": words}}]
+        call = {"toolCallId": f"call-{self.messages}", "title": "touch", "kind": "edit", "status": "failed"}
+        update = {"sessionUpdate": "tool_call", **call, "content": said}
+        self.send(method="session/update", params={"sessionId": SESSION, "update": update})
 
     def say(self, text: str) -> None:
         self.messages += 1

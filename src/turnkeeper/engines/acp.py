@@ -6,6 +6,7 @@ stored bytes. The ids of our calls are fixed, so stored answers tell what they a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -27,11 +28,12 @@ from turnkeeper.core.turn import (
     ToolCall,
     TurnEvent,
 )
-from turnkeeper.engines import acptold, meaning
+from turnkeeper.engines import acptold, broken, gates, meaning
 from turnkeeper.engines.acptold import Tool, shortened
-from turnkeeper.engines.base import Heard, TurnPlan, read_object
+from turnkeeper.engines.base import Heard, TurnPlan, together
 from turnkeeper.engines.dialect import usage
 from turnkeeper.engines.lines import Line, plain
+from turnkeeper.engines.objects import Objects
 from turnkeeper.engines.process import Exit
 
 PROTOCOL_VERSION = 1
@@ -43,6 +45,8 @@ MAX_TOOLS = 1000
 """Calls of a turn that are remembered until they are over."""
 
 _encode = msgspec.json.Encoder().encode
+_ASKS = re.compile(r"elicit|question|input|(?:^|[/_.])ask", re.IGNORECASE)
+"""Calls of an agent's that want something of a person, such as a form for a tool of its; there is none for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +78,7 @@ class AcpDialect:
     def __init__(self, plan: TurnPlan, manners: Manners = PLAIN) -> None:
         self._plan = plan
         self._manners = manners
+        self._objects = Objects()
         self._session_id: str | None = None
         self._loadable = False
         self._is_opening = False
@@ -124,8 +129,11 @@ class AcpDialect:
     def hear(self, line: Line) -> Heard | None:
         if not line.data.strip():
             return Heard(())
-        said = read_object(line)
-        if said is None or said.get("jsonrpc") != "2.0":
+        heard = [self._hear(said) for said in self._objects.read(line)]
+        return together([each for each in heard if each is not None])
+
+    def _hear(self, said: dict[str, Any]) -> Heard | None:
+        if said.get("jsonrpc") != "2.0":
             return None
         self._is_understood = True
         match said:
@@ -150,12 +158,19 @@ class AcpDialect:
         text = plain(line.data[:MAX_ID]).strip()
         if self._misuse is None and meaning.MISUSED.search(text):
             self._misuse = text
-        return None
+        told = gates.heard(line)
+        return Heard([told]) if told else None
+
+    def asks(self, stream: str, start: bytes) -> bool:
+        return False  # it is spoken to over a protocol, and asks by that
+
+    def hint(self, words: Sequence[str], *, has_begun: bool) -> str:
+        return gates.hint(words, "" if has_begun else gates.BY_HAND)
 
     def finish(self, ended: Exit, stderr: str) -> Sequence[TurnEvent]:
         if not ended.code:
             return []
-        failure = meaning.of_stderr(stderr)
+        failure = (gates.refused(stderr) if not self._is_understood else None) or meaning.of_stderr(stderr)
         if self._misuse is not None and not self._is_understood:
             words = f"the agent does not take the arguments that it was started with: {self._misuse}"
             failure = Failure(Code.ENGINE_ARGS_REJECTED, words, None, meaning.evidence(stderr, words))
@@ -303,6 +318,8 @@ class AcpDialect:
 
     def _failure(self, call: int | str, error: dict[str, Any]) -> Failure:
         failure = self.failure(error)
+        if self._plan.session is not None:
+            failure = broken.as_lost(failure)
         if call == OPEN_SESSION and self._plan.session is not None and failure.code not in TYPED:
             return Failure(Code.SESSION_LOST, f"the agent cannot load the session: {failure.message}")
         if call == MODEL and failure.code not in TYPED:
@@ -378,7 +395,9 @@ class AcpDialect:
         if method == "session/request_permission" and isinstance(params, dict):
             return self._request_permission(call, params)
         error = {"code": METHOD_NOT_FOUND, "message": f"{method} is not offered by this client"}
-        return Heard((), _line({"jsonrpc": "2.0", "id": call, "error": error}))
+        words = f"the agent asked by {shortened(method)}, and nobody could answer"
+        told = [Remark(Warn.ENGINE_REMARK, words)] if _ASKS.search(method) else []
+        return Heard(told, _line({"jsonrpc": "2.0", "id": call, "error": error}))
 
     def _request_permission(self, call: int | str, params: dict[str, Any]) -> Heard:
         told = params.get("toolCall")

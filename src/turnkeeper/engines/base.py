@@ -6,25 +6,22 @@ process, a resident one over many turns, and the audit that reads the stored byt
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
 
-import msgspec
-
-from turnkeeper.core.evidence import is_deep
 from turnkeeper.core.permission import Decision
 from turnkeeper.core.run import Handle, Mode, Permissions
 from turnkeeper.core.skill import Skill
 from turnkeeper.core.turn import TurnEvent
 from turnkeeper.core.waiting import ProfileKind
-from turnkeeper.engines.lines import Line, plain
+from turnkeeper.engines.lines import Line
+from turnkeeper.engines.objects import Objects
 from turnkeeper.engines.process import Exit
 
 PASSED_ON = (
@@ -42,10 +39,16 @@ PASSED_ON = (
     ),
 )
 """Of the service's own environment an engine sees nothing but these, and the keys that it declares."""
-LARGEST_NUMBER = 2**63
+ANSWERS = {
+    "DEBIAN_FRONTEND": "noninteractive",
+    "GIT_TERMINAL_PROMPT": "0",
+    "PIP_NO_INPUT": "1",
+    # `npx` would ask before it installs a package; one that is meant to be installed says so by `npx --yes`.
+    "npm_config_yes": "false",
+}
+"""What tools of an agent are told instead of being asked: nobody is there, and the answer is no."""
 
 _USER_INFO = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*://)?[^\s/:@]*:(?P<password>[^\s/@]+)@")
-_decode = msgspec.json.Decoder().decode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +94,14 @@ class Heard:
     """The turn is over as far as this stream can tell; the other may still hold words of it. It closes at the exit."""
 
 
+def together(heard: Sequence[Heard]) -> Heard | None:
+    """What the objects of one line say; None if not one of them was understood."""
+    if not heard:
+        return None
+    events = [event for each in heard for event in each.events]
+    return Heard(events, b"".join(each.answer for each in heard), any(each.is_last for each in heard))
+
+
 class Dialect(Protocol):
     keeps_stdin: bool
     """Whether the conversation goes on over stdin after the prompt."""
@@ -103,6 +114,12 @@ class Dialect(Protocol):
 
     def hear_stderr(self, line: Line) -> Heard | None:
         """The same for stderr. Its meaning must not hang on what stdout said meanwhile: that order is not kept."""
+
+    def asks(self, stream: str, start: bytes) -> bool:
+        """Whether the beginning of a line that does not end is a question that nobody can answer. Changes nothing."""
+
+    def hint(self, words: Sequence[str], *, has_begun: bool) -> str:
+        """What it may be waiting for that fell silent; `words`: what is alive, and what was printed last."""
 
     def finish(self, ended: Exit, stderr: str) -> Sequence[TurnEvent]:
         """What the exit itself says, if the turn was not closed before it."""
@@ -190,6 +207,8 @@ class Engine(Protocol):
     """Of a job that names none; None: the engine itself chooses."""
     skills_dir: str
     """Where it looks for skills, inside its home."""
+    sessions_dir: str
+    """Where it keeps its sessions there; empty: in the same folder of the home that its skills are in."""
 
     def readiness(self, kind: ProfileKind | None = None) -> Readiness:
         """Of one of its profiles, else of the first. Blocking: it looks at files, and may ask a program its version."""
@@ -210,18 +229,26 @@ class Headless:
 
     keeps_stdin = False
 
+    def __init__(self) -> None:
+        self._objects = Objects()
+
     def begin(self, prompt: str) -> bytes:
         return prompt.encode()
 
     def hear(self, line: Line) -> Heard | None:
         if not line.data.strip():
             return Heard(())
-        said = read_object(line)
-        events = None if said is None else self.events(said)
-        return None if events is None else Heard(events)
+        told = (self.events(said) for said in self._objects.read(line))
+        return together([Heard(events) for events in told if events is not None])
 
     def hear_stderr(self, line: Line) -> Heard | None:
         return None
+
+    def asks(self, stream: str, start: bytes) -> bool:
+        return False
+
+    def hint(self, words: Sequence[str], *, has_begun: bool) -> str:
+        return ""
 
     def finish(self, ended: Exit, stderr: str) -> Sequence[TurnEvent]:
         return []
@@ -237,36 +264,9 @@ class Headless:
         raise NotImplementedError
 
 
-def read_object(line: Line) -> dict[str, Any] | None:
-    """The JSON object on a line; None if it is something else. What one broken character spoils is repaired."""
-    if line.truncated:
-        return None
-    text = plain(line.data)
-    try:
-        value = _decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        value = _lenient(text)
-    return value if isinstance(value, dict) and not is_deep(value) else None
-
-
-def _lenient(text: str) -> Any:
-    """Lone surrogates, NaN and huge numbers are JSON to some writers; the standard library reads them."""
-    try:
-        return _whole_characters(json.loads(text))
-    except (ValueError, RecursionError):
-        return None
-
-
-def _whole_characters(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {_whole_characters(key): _whole_characters(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_whole_characters(each) for each in value]
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
-    # What JSON cannot hold is shown as text: NaN, infinity, numbers beyond any counter.
-    is_plain = not isinstance(value, float | int) or abs(value) < LARGEST_NUMBER
-    return value if is_plain else str(value)
+def sessions_in(engine: Engine) -> str:
+    """The folder of its sessions, inside the home: whatever else is there, tools of the agent have left."""
+    return engine.sessions_dir or PurePosixPath(engine.skills_dir).parts[0]
 
 
 def scratch(home: Path) -> Path:
@@ -284,4 +284,4 @@ def private_env(home: Path, more: Mapping[str, str] | None = None) -> dict[str, 
     """With a home of its own, and nobody there to be asked."""
     passed = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     own = {"HOME": str(home), "TMPDIR": str(scratch(home)), "TERM": "dumb", "NO_COLOR": "1"}
-    return passed | own | dict(more or {})
+    return passed | own | ANSWERS | dict(more or {})

@@ -9,14 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
+import logging
 import os
 import signal
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from signal import Signals
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 MARK = "TURNKEEPER_RUN"
 LADDER = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
@@ -25,6 +32,9 @@ LISTINGS = 3
 EXEC_LOOKS = 200
 EMPTY_LOOKS = 2
 EXEC_PAUSE_SEC = 0.001
+SHORT = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN})
+SHORT_PAUSE_SEC = 0.5
+"""How often a machine that is short of descriptors or memory is asked again."""
 
 _MARK = f"\0{MARK}=".encode()
 _KERNEL_THREAD = 0x00200000
@@ -79,6 +89,19 @@ def find(prefix: str, *, roots: Collection[Found] = ()) -> list[Found]:
     """
     listed, marks = _belonging(prefix, roots)
     return [Found(entry.pid, entry.start_time, marks.get(entry.pid), entry.command) for entry in listed]
+
+
+async def patiently(look: Callable[[], T]) -> T:
+    """In a thread: reading the environment of a process that hangs in the kernel may hang too. As often as it takes:
+    without a file descriptor nobody knows who is alive, and to say that nobody is would be a lie."""
+    while True:
+        try:
+            return await asyncio.to_thread(look)
+        except OSError as error:
+            if error.errno not in SHORT:
+                raise
+            log.warning("the processes of a run cannot be looked at yet: %s", error.strerror)
+        await asyncio.sleep(SHORT_PAUSE_SEC)
 
 
 def pulse(prefix: str, *, roots: Collection[Found] = ()) -> Pulse:
@@ -147,14 +170,13 @@ async def end_all(
     left: list[Found] = []
     killed: set[tuple[int, int]] = set()
     for number in rungs:
-        # In a thread: reading the environment of a process that hangs in the kernel may hang too.
-        there = await asyncio.to_thread(find, prefix, roots=(*roots, *left))
+        there = await patiently(partial(find, prefix, roots=(*roots, *left)))
         if all((each.pid, each.start_time) in killed for each in there):
             return there
         left = await end(there, signals=(number,), step_sec=step_sec)
         if number == signal.SIGKILL:
             killed.update((each.pid, each.start_time) for each in left)
-    return await asyncio.to_thread(find, prefix, roots=(*roots, *left))
+    return await patiently(partial(find, prefix, roots=(*roots, *left)))
 
 
 def _belonging(prefix: str, roots: Collection[Found]) -> tuple[list[_Entry], dict[int, str]]:

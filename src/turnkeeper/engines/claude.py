@@ -137,6 +137,7 @@ class ClaudeEngine(CliEngine):
 
 class ClaudeDialect(StreamJsonDialect):
     lost = re.compile(r"No conversation found with session ID")
+    unasked = "bypassPermissions"
 
     def counted(self, result: Mapping[str, Any]) -> list[TurnEvent]:
         """By model, with what sub-agents used; `usage` is without them, and `modelUsage` of the whole session."""

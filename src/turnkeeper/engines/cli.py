@@ -44,6 +44,7 @@ class CliEngine:
 
     name: str
     skills_dir: str
+    sessions_dir = ""
     package: ClassVar[Package | None] = None
     """Where it comes from."""
     install: ClassVar[str] = ""

@@ -14,7 +14,7 @@ import tomli_w
 from turnkeeper.core.errors import Code, EngineNotReady, Warn
 from turnkeeper.core.run import Failure, Permissions
 from turnkeeper.core.turn import Ended, Reasoning, Remark, Text, ToolCall, TurnEvent
-from turnkeeper.engines import meaning
+from turnkeeper.engines import gates, meaning
 from turnkeeper.engines.acp import AcpDialect, Manners
 from turnkeeper.engines.base import Dialect, Launch, Login, LoginKind, TurnPlan
 from turnkeeper.engines.cli import BOTH, CliEngine, option
@@ -274,7 +274,7 @@ def _item(item: Mapping[str, Any], *, is_over: bool) -> Sequence[TurnEvent] | No
         case {"type": "reasoning", "text": str(text)}:
             return [Reasoning(text)]
         case {"type": "error", "message": str(message)}:
-            return [Remark(Warn.ENGINE_REMARK, meaning.failure(message).message)]
+            return [gates.remark(message) or Remark(Warn.ENGINE_REMARK, meaning.failure(message).message)]
         case {"type": str(kind)} if kind in _TOOLS:
             return [_tool(item, is_over=is_over)]
         case _:

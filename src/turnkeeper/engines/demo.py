@@ -7,6 +7,7 @@ A script comes from the job (`parameter.demo_script`: a built-in name, or the sc
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -15,15 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from turnkeeper.core.errors import Code, InvalidRequest, SettingsInvalid
-from turnkeeper.core.run import Failure, Handle, Mode
+from turnkeeper.core.run import Failure, Mode
 from turnkeeper.core.skill import Skill
-from turnkeeper.core.turn import Ended, Reasoning, SessionOpened, Text, TextDelta, ToolCall, TurnEvent, Usage
+from turnkeeper.core.turn import Ended, Reasoning, Text, TextDelta, ToolCall, TurnEvent, Usage
 from turnkeeper.core.waiting import ProfileKind
 from turnkeeper.engines.acp import AcpDialect
 from turnkeeper.engines.base import (
     Dialect,
     EngineConfig,
-    Headless,
     Launch,
     Login,
     LoginKind,
@@ -31,13 +31,11 @@ from turnkeeper.engines.base import (
     TurnPlan,
     private_env,
 )
-from turnkeeper.engines.process import Exit
+from turnkeeper.engines.dialect import CliDialect
 
 PARAMETER = "demo_script"
 SKILL_SCRIPT = "assets/demo.json"
 FALLBACK = {Mode.AUTO: "done", Mode.INTERACTIVE: "ask"}
-UNKNOWN_SESSION = 3
-"""The exit code by which the agent says that it does not know the session."""
 
 _here = Path(str(resources.files("turnkeeper.engines")))
 
@@ -51,6 +49,7 @@ class DemoEngine:
     models: tuple[str, ...] = ("demo",)
     default_model: str | None = None
     skills_dir = ".demo/skills"
+    sessions_dir = ""
 
     def __init__(self, config: EngineConfig) -> None:
         for name in ("command", "resident_command", "model", "env", "config", "login_home", "asks", "modes"):
@@ -83,40 +82,33 @@ class DemoEngine:
     def dialect(self, plan: TurnPlan) -> Dialect:
         if plan.profile is ProfileKind.STICKY:
             return AcpDialect(plan)
-        return DemoDialect()
+        return DemoDialect(plan)
 
 
-class DemoDialect(Headless):
-    """See `demo_agent/headless.py` for the other side."""
+class DemoDialect(CliDialect):
+    """Heard as the real CLIs are. See `demo_agent/headless.py` for the other side."""
+
+    lost = re.compile(r"^session not found")
 
     def events(self, said: dict[str, Any]) -> Sequence[TurnEvent] | None:
-        return _events(said)
-
-    def finish(self, ended: Exit, stderr: str) -> Sequence[TurnEvent]:
-        if ended.code == UNKNOWN_SESSION and stderr.startswith("session not found"):
-            return [Ended(Failure(Code.SESSION_LOST, stderr.strip() or "the session is unknown"))]
-        return []
-
-
-def _events(said: dict[str, Any]) -> Sequence[TurnEvent] | None:
-    match said:
-        case {"type": "session.started", "session_id": str(session)}:
-            return [SessionOpened(Handle(session, loadable=True))]
-        case {"type": "message.delta", "message_id": str(message), "text": str(text)}:
-            return [TextDelta(text, message)]
-        case {"type": "message", "message_id": str(message), "text": str(text)}:
-            return [Text(text, message)]
-        case {"type": "reasoning", "text": str(text)}:
-            return [Reasoning(text)]
-        case {"type": "tool", "call_id": str(call), "name": str(name), "status": str(status)}:
-            return [ToolCall(call, name, status, said.get("input"), said.get("output"))]
-        case {"type": "turn.completed"}:
-            usage = said.get("usage")
-            return [*([Usage(usage)] if isinstance(usage, dict) else []), Ended()]
-        case {"type": "turn.failed", "error": {"message": str(message)}}:
-            return [Ended(Failure(_code(said["error"]), message))]
-        case _:
-            return None
+        match said:
+            case {"type": "session.started", "session_id": str(session)}:
+                return self.opened(session)
+            case {"type": "message.delta", "message_id": str(message), "text": str(text)}:
+                return [TextDelta(text, message)]
+            case {"type": "message", "message_id": str(message), "text": str(text)}:
+                return [Text(text, message)]
+            case {"type": "reasoning", "text": str(text)}:
+                return [Reasoning(text)]
+            case {"type": "tool", "call_id": str(call), "name": str(name), "status": str(status)}:
+                return [ToolCall(call, name, status, said.get("input"), said.get("output"))]
+            case {"type": "turn.completed"}:
+                usage = said.get("usage")
+                return [*([Usage(usage)] if isinstance(usage, dict) else []), Ended()]
+            case {"type": "turn.failed", "error": {"message": str(message)}}:
+                return [Ended(Failure(_code(said["error"]), message))]
+            case _:
+                return None
 
 
 def _code(error: Mapping[str, Any]) -> Code:
@@ -133,12 +125,19 @@ def _script(parameter: Mapping[str, Any], skill_dir: Path, mode: Mode) -> Any:
         with suppress(FileNotFoundError, NotADirectoryError):  # most skills have none
             return _read(skill_dir / SKILL_SCRIPT)
         chosen = FALLBACK[mode]
-    names = {path.stem: path for path in sorted((_here / "demo_scripts").glob("*.json"))}
+    names = built_in()
     if not isinstance(chosen, str) or chosen not in names:
         raise InvalidRequest(
             f"parameter.{PARAMETER}: the demo engine has no script {chosen!r}; it has {', '.join(names)}"
         )
     return _read(names[chosen])
+
+
+def built_in() -> dict[str, Path]:
+    """The scripts by their names: those of a folder come after the others, with its name before theirs."""
+    folder = _here / "demo_scripts"
+    paths = sorted(folder.rglob("*.json"), key=lambda path: (len(path.parts), path))
+    return {path.relative_to(folder).with_suffix("").as_posix(): path for path in paths}
 
 
 def _read(path: Path) -> Any:

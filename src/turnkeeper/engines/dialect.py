@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
-from turnkeeper.core.errors import Code
+from turnkeeper.core.errors import Code, Warn
 from turnkeeper.core.run import Failure, Handle
-from turnkeeper.core.turn import Ended, Model, SessionOpened, TurnEvent, Usage
-from turnkeeper.engines import meaning
-from turnkeeper.engines.base import LARGEST_NUMBER, Headless, Heard, TurnPlan, read_object
+from turnkeeper.core.turn import Ended, Model, Remark, SessionOpened, TurnEvent, Usage
+from turnkeeper.engines import broken, gates, meaning
+from turnkeeper.engines.base import Headless, Heard, TurnPlan
 from turnkeeper.engines.lines import MAX_LINE, Line, plain
-from turnkeeper.engines.logins import Prompts
+from turnkeeper.engines.objects import LARGEST_NUMBER, read_object
 from turnkeeper.engines.process import Exit
 
 # What an engine calls its session becomes a word of a command line: it must not be taken for an option.
@@ -21,7 +23,14 @@ SESSION_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199}")
 MAX_ID = 200
 """Characters of an id that a dialect remembers: a longer one is met as if it were new."""
 MAX_MISUSE = 2000
-"""Bytes of a line that refuses an argument."""
+"""Bytes of a line that refuses an argument, or a permission."""
+PREAMBLE = 20
+"""Lines of stdout that are remembered of a CLI that has not begun its turn."""
+NOTHING_SAID = "the engine exited with 0 and printed nothing at all; nobody knows what it did"
+_REFUSED = re.compile(
+    r"permission requested: .{1,500}; auto-reject|\bauto(?:matically)?[- ]reject(?:ed|ing)\b", re.I
+)
+"""How a CLI says that it refused a permission itself, since there was nobody to be asked."""
 
 
 def session_of(plan: TurnPlan) -> str | None:
@@ -43,15 +52,20 @@ class CliDialect(Headless):
     """A prompt that opens with a slash would be one."""
 
     def __init__(self, plan: TurnPlan) -> None:
+        super().__init__()
         self._resumed = session_of(plan)
         self._session: str | None = None
         self._has_spoken = False
         self._is_understood = False
         """A line of stdout was: from there on it is the agent's turn, and not the start of the CLI."""
-        self._asks, self._asks_aside = Prompts(), Prompts()
+        self._preamble: deque[bytes] = deque(maxlen=PREAMBLE)
+        self._asks, self._asks_aside = gates.Questions(), gates.Questions()
         self._asked: Failure | None = None
-        """For a login, on stderr."""
+        """For a login or another answer, on stderr."""
+        self._asked_login: Failure | None = None
         self._misuse: str | None = None
+        self._refusal: str | None = None
+        """Of a permission, by the CLI itself."""
 
     def begin(self, prompt: str) -> bytes:
         """A reply that opens with a slash is a reply, and no command to the CLI."""
@@ -63,32 +77,73 @@ class CliDialect(Headless):
         self._has_spoken = self._has_spoken or not is_blank
         heard = super().hear(line)
         if heard is None and not self._is_understood:
+            self._preamble.append(line.data[:MAX_MISUSE])
             asked = self._asks.hear(line)
             return Heard([Ended(asked)]) if asked else None
         self._is_understood = self._is_understood or not is_blank
-        return heard
+        if heard is None or self._resumed is None:
+            return heard
+        return replace(heard, events=[_of_its_session(event) for event in heard.events])
 
     def hear_stderr(self, line: Line) -> Heard | None:
-        """A question for a login ends the turn, unless stdout has closed it: which came first cannot be known."""
-        if self._misuse is None and len(line.data) <= MAX_MISUSE:
-            self._misuse = _line(self.misused, plain(line.data))
-        asked = self._asks_aside.hear(line)
+        """A question for a login ends the turn, unless stdout has closed it: which came first cannot be known. One for
+        something else ends only what has not begun: later on it is a tool that speaks of it."""
+        text = plain(line.data) if len(line.data) <= MAX_MISUSE else ""
+        if self._misuse is None:
+            self._misuse = _line(self.misused, text)
+        asked, told = self._asks_aside.hear(line), gates.heard(line)
         if asked is None:
-            return None
+            return Heard([told]) if told else self._hear_refusal(_line(_REFUSED, text))
         self._asked = self._asked or asked
-        return Heard((), is_last=True)
+        if _is_login(asked):
+            self._asked_login = self._asked_login or asked
+        return Heard((), is_last=True) if self._counts(asked) else None
+
+    def asks(self, stream: str, start: bytes) -> bool:
+        """Whether the line that it has begun there, and does not end, waits for somebody's answer."""
+        line = Line(start, 0, len(start), truncated=False)
+        if stream == "stderr":
+            asked = self._asks_aside.would_be(line)
+            return asked is not None and self._counts(asked)
+        return not self._is_understood and self._asks.would_be(line) is not None
+
+    def _counts(self, asked: Failure) -> bool:
+        return _is_login(asked) or not self._is_understood
+
+    def hint(self, words: Sequence[str], *, has_begun: bool) -> str:
+        return gates.hint(words, "" if has_begun else gates.BY_HAND)
+
+    def _hear_refusal(self, words: str | None) -> Heard | None:
+        if words is None:
+            return None
+        self._refusal = self._refusal or words
+        return Heard(
+            [Remark(Warn.PERMISSION_DENIED, f"nobody could be asked, and the engine refused: {words}")]
+        )
 
     def finish(self, ended: Exit, stderr: str) -> Sequence[TurnEvent]:
-        if self._asked is not None:
-            return [Ended(self._asked)]
+        # By all that stdout said, and not by when: whoever reads the stored bytes again knows no more than that.
+        asked = self._asked_login if self._is_understood else self._asked
+        if asked is not None:
+            return [Ended(asked)]
         if ended.code is None:
             return []  # whatever it said before, the signal is why it stopped
         failure = (
             self._lost_session(ended.code, stderr)
             or self._refused(ended.code, stderr)
             or self.failure(ended.code, stderr)
+            or self._silence(ended.code, stderr)
         )
         return [Ended(failure)] if failure else []
+
+    def _silence(self, code: int, stderr: str) -> Failure | None:
+        """It left as if all were well, without its closing event: the reason may be a permission that it refused."""
+        if code != 0:
+            return None
+        if self._refusal is not None:
+            words = f"the engine refused a permission that nobody was asked about, and left: {self._refusal}"
+            return Failure(Code.ENGINE_FAILED, words, None, meaning.evidence(stderr, words))
+        return None if self._has_spoken or stderr.strip() else Failure(Code.ENGINE_FAILED, NOTHING_SAID)
 
     def failure(self, code: int, stderr: str) -> Failure | None:
         """What an exit without a closing event means; None: there is no better word for it than the exit itself."""
@@ -111,7 +166,7 @@ class CliDialect(Headless):
         if code == 0:
             silence = f"the engine was asked to resume session {self._resumed} and said nothing at all"
             return None if self._has_spoken else Failure(Code.SESSION_LOST, silence)
-        line = _line(self.lost, stderr)
+        line = _line(self.lost, stderr) or broken.line_in(stderr)
         return Failure(Code.SESSION_LOST, line) if line is not None else None
 
     def _refused(self, code: int, stderr: str) -> Failure | None:
@@ -121,10 +176,22 @@ class CliDialect(Headless):
         line = _line(self.distrusts, stderr)
         if line is not None:
             return Failure(Code.ENGINE_TRUST_REQUIRED, line, None, meaning.evidence(stderr, line))
-        if self._misuse is None:
-            return None
+        refused = gates.refused("\n".join((stderr, *map(plain, self._preamble))))
+        if refused is not None or self._misuse is None:
+            return refused
         message = f"the engine does not take the arguments that it was started with: {self._misuse}"
         return Failure(Code.ENGINE_ARGS_REJECTED, message, None, meaning.evidence(stderr, message))
+
+
+def _is_login(asked: Failure) -> bool:
+    return asked.code is Code.ENGINE_AUTH_REQUIRED
+
+
+def _of_its_session(event: TurnEvent) -> TurnEvent:
+    """A turn that could not go on with its session has lost it, whatever the error was called."""
+    if isinstance(event, Ended) and event.failure is not None:
+        return Ended(broken.as_lost(event.failure))
+    return event
 
 
 def _line(pattern: re.Pattern[str] | None, text: str) -> str | None:

@@ -10,13 +10,14 @@ from turnkeeper.core.errors import Code
 from turnkeeper.core.run import Failure
 from turnkeeper.core.turn import Ended, TextDelta, TurnEvent
 from turnkeeper.engines.acp import Manners
-from turnkeeper.engines.base import Dialect, Heard, Login, TurnPlan, read_object
+from turnkeeper.engines.base import Dialect, Heard, Login, TurnPlan
 from turnkeeper.engines.cli import BOTH, CliEngine, option
 from turnkeeper.engines.dialect import CliDialect, SpreadObject, session_of, usage
 from turnkeeper.engines.lines import Line, plain
+from turnkeeper.engines.objects import read_object
 from turnkeeper.engines.process import Exit
 
-SETTINGS = {"selectedAuthType": "openai-compatible"}
+SETTINGS = {"selectedAuthType": "openai-compatible", "disableAutoUpdate": True}
 """The service of its maker is gone; key and address of another come by the environment."""
 
 _NOTICE = re.compile(r"Model \S+ does not support thinking mode")

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from turnkeeper.core.errors import EngineNotReady
+from turnkeeper.failpoints import Deed, around
 
 LARGEST = 1024 * 1024
 """Bytes of a login file; a larger one is something else."""
@@ -63,7 +64,7 @@ class Lent:
                 problems += self._take_back(name, owner)
             except (OSError, RuntimeError) as error:  # a loop of links is the latter
                 problems.append(f"{name} cannot be taken back from {self.home}: {error}")
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError), around(Deed.FORGET_LOAN):
             self.note.unlink(missing_ok=True)
         os.close(self.lock)
         return problems
@@ -95,7 +96,8 @@ class Lent:
                 f"{owner} was changed by somebody else meanwhile; the engine's renewed {name} was dropped"
             ]
         try:
-            _replace(owner, data)
+            with around(Deed.RENEW_LOGIN):
+                _replace(owner, data)
         except OSError as error:
             return [f"{owner} cannot be written: {error.strerror}; log in again"]
         return []
@@ -123,7 +125,8 @@ def lend(files: Mapping[str, Path], home: Path, note: Path) -> Lent:
                 raise LoginUnreadable(
                     f"{name} has no place in the run's home: the agent put a link in the way"
                 )
-            _replace(path, data)
+            with around(Deed.LEND):
+                _replace(path, data)
     except BaseException:
         lent.take_back()
         raise
@@ -139,7 +142,8 @@ def _note(lent: Lent) -> None:
     paths = {name: str(path) for name, path in lent.files.items()}
     told = {"home": str(lent.home), "files": paths, "digests": dict(lent.digests)}
     lent.note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _replace(lent.note, json.dumps(told).encode())
+    with around(Deed.NOTE_LOAN):
+        _replace(lent.note, json.dumps(told).encode())
 
 
 def _remembered(note: Path) -> Lent | None:

@@ -13,6 +13,8 @@ from pathlib import Path
 MAX_LINE = 8 * 1024 * 1024
 KEPT = 64 * 1024
 KEEP = 256 * 1024 * 1024
+OPEN_START = 4096
+"""Bytes of an open line that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,11 @@ class LineAssembler:
     def close(self) -> list[Line]:
         """The last line, if it came without a newline."""
         return [self._finish(newline=0)] if self._length else []
+
+    @property
+    def start(self) -> bytes:
+        """How the line begins that is still open."""
+        return bytes(self._head[:OPEN_START])
 
     def move(self, offset: int) -> bytes:
         """From now on lines are counted from `offset`; returns the open line, to be copied there.

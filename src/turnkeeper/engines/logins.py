@@ -62,7 +62,7 @@ class Prompts:
             return None
         was_invited, self._is_invited = self._is_invited, False
         low = start.lower()
-        if not was_invited and not any(hint in low for hint in _HINTS):
+        if not was_invited and not any(map(low.__contains__, _HINTS)):
             return None
         text = plain(start)[:MAX_READ].strip()
         if _HELPS.search(text):

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from turnkeeper.core.errors import Code
 from turnkeeper.core.run import Failure, Permissions
 from turnkeeper.core.turn import Echo, Ended, Reasoning, TextDelta, ToolCall, TurnEvent
-from turnkeeper.engines import meaning
+from turnkeeper.engines import broken, meaning
 from turnkeeper.engines.base import Dialect, Heard, Login, LoginKind, TurnPlan
 from turnkeeper.engines.cli import BOTH, CliEngine, option
 from turnkeeper.engines.dialect import MAX_ID, CliDialect, is_count, usage
@@ -56,7 +56,7 @@ SWITCHES = {
 }
 
 _GOES_ON = ("tool-calls", "unknown")
-_MAY_END = ("stop", "unknown")
+_MAY_END = ("stop", "unknown", "content-filter")
 """Reasons after which an exit with 0 is a good end, even where it might have gone on."""
 _STATUS = {"error": "failed"}
 # What its server could not do is told in its log alone, under a reference that the event has too.
@@ -69,6 +69,7 @@ class OpencodeEngine(CliEngine):
     profiles = BOTH
     asks = True
     skills_dir = ".config/opencode/skills"
+    sessions_dir = ".local/share/opencode"
     package = Package(
         name="opencode-ai",
         version="1.18.33",
@@ -240,7 +241,8 @@ class OpencodeDialect(CliDialect):
     def finish(self, ended: Exit, stderr: str) -> Sequence[TurnEvent]:
         if self._unexplained is not None:
             ref, failure = self._unexplained
-            return [Ended(_server_failure(self._logged[ref]) if ref in self._logged else failure)]
+            failure = _server_failure(self._logged[ref]) if ref in self._logged else failure
+            return [Ended(broken.as_lost(failure) if self._resumed else failure)]
         if ended.code == 0 and self._reason in _MAY_END:
             return [Ended()]
         return super().finish(ended, stderr)
@@ -282,7 +284,7 @@ def _tool(call: str, name: str, state: Mapping[str, Any]) -> ToolCall:
 
 
 def _stopped(reason: str) -> list[TurnEvent]:
-    if reason == "stop":
+    if reason in ("stop", "content-filter"):  # a refusal is an answer, and judged like one
         return [Ended()]
     return [Ended(Failure(Code.ENGINE_FAILED, f"the model stopped early: {reason}"))]
 

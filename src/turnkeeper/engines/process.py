@@ -18,22 +18,28 @@ import sys
 import termios
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO
 
-from turnkeeper.engines import census
+from turnkeeper.engines import census, sockets
 from turnkeeper.engines.census import Found, Pulse
 from turnkeeper.engines.lines import KEEP, Line, LineAssembler, RawFile
 from turnkeeper.engines.spawn import Command, failed, start
 from turnkeeper.engines.veil import Veil
+from turnkeeper.failpoints import Deed, around
 
 # At one wake, this much or for this long; then the rest of the loop has its turn. A read is small, since it
 # may be nothing but newlines, and each is a line.
-_READ = 16 * 1024
-_READS = 16
+_READ = 4 * 1024
+_READS = 64
 _SLICE_SEC = 0.01
 
 OnLine = Callable[[str, Line], None]
+
+
+class OutputNotKept(Exception):
+    """The disk refused the raw bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +74,16 @@ class Process:
         _reap()
         with contextlib.ExitStack() as undo:
             try:
-                out, err = _open_raw(stdout, stderr, keep)
+                with around(Deed.MAKE_LOGS):
+                    out, err = _open_raw(stdout, stderr, keep)
             except OSError as error:
                 raise failed(
                     error, "output", f"the raw output file {error.filename} cannot be opened"
                 ) from error
             undo.callback(out.close)
             undo.callback(err.close)
-            popen = start(command, mark)
+            with around(Deed.SPAWN):
+                popen = start(command, mark)
             process = cls(popen, mark, (out, err), on_line, command.secrets)
             undo.callback(process.close)
             undo.callback(popen.kill)
@@ -181,17 +189,21 @@ class Process:
         """Later bytes are appended to these files, and the line that is still open moves with them."""
         if self._pidfd is None:
             raise RuntimeError("the process was closed before")
-        for stream, raw in zip(self._streams, _open_raw(stdout, stderr, self._keep), strict=True):
+        with around(Deed.MAKE_LOGS):
+            fresh = _open_raw(stdout, stderr, self._keep)
+        for stream, raw in zip(self._streams, fresh, strict=True):
             stream.raw.close()
             stream.raw = raw
             self._store(stream, stream.lines.move(raw.size))
 
     async def sync(self) -> None:
         """The raw bytes handed on so far are on the disk when this returns."""
-        # Copies, since a redirect may close the originals under the thread's hands.
-        copies = [os.dup(stream.raw.fd) for stream in self._streams if stream.raw.fd is not None]
-        # Shielded, since a call that is cancelled before it starts would never close them.
-        await asyncio.shield(self._loop.run_in_executor(None, _sync, copies))
+        for stream in self._streams:
+            if stream.raw.fd is not None:
+                # A copy, since a redirect may close the original under the thread's hands.
+                copy = os.dup(stream.raw.fd)
+                # Shielded, since a call that is cancelled before it starts would never close it.
+                await asyncio.shield(self._loop.run_in_executor(None, _sync, copy))
 
     def _on_readable(self, stream: _Stream) -> None:
         until = self._loop.time() + _SLICE_SEC
@@ -229,7 +241,7 @@ class Process:
         try:
             stream.raw.append(data)
         except OSError as error:
-            self._break(error)
+            self._break(OutputNotKept(f"the raw log cannot be written: {error.strerror}"))
 
     def _hand_on(self, stream: _Stream, lines: list[Line]) -> None:
         for line in lines:
@@ -291,11 +303,22 @@ class Process:
 
     async def leftovers(self) -> list[Found]:
         """What of the tree is alive, be the engine itself gone or not."""
-        return await asyncio.to_thread(census.find, self.mark, roots=(self._root,))
+        return await census.patiently(partial(census.find, self.mark, roots=(self._root,)))
 
     async def pulse(self) -> Pulse:
         """What the tree has done so far."""
         return await asyncio.to_thread(census.pulse, self.mark, roots=(self._root,))
+
+    async def connections(self) -> list[str]:
+        """To whom the tree is connected, in words."""
+        left = await self.leftovers()
+        found = await asyncio.to_thread(sockets.of, [each.pid for each in left])
+        return [str(each) for each in found]
+
+    @property
+    def open_lines(self) -> dict[str, bytes]:
+        """How the lines begin that are not over yet, by the names of their streams."""
+        return {stream.name: start for stream in self._streams if (start := stream.lines.start)}
 
     @property
     def is_raw_capped(self) -> bool:
@@ -354,13 +377,11 @@ def _reap() -> None:
     _unreaped[:] = [popen for popen in _unreaped if popen.poll() is None]
 
 
-def _sync(fds: list[int]) -> None:
+def _sync(fd: int) -> None:
     try:
-        for fd in fds:
-            os.fsync(fd)
+        os.fsync(fd)
     finally:
-        for fd in fds:
-            os.close(fd)
+        os.close(fd)
 
 
 def _readable_bytes(fd: int) -> int:

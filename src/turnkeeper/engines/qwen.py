@@ -118,6 +118,7 @@ class QwenEngine(CliEngine):
 
 class QwenDialect(StreamJsonDialect):
     lost = re.compile(r"No saved session found with ID")
+    unasked = "yolo"
 
     def __init__(self, plan: TurnPlan) -> None:
         super().__init__(plan)

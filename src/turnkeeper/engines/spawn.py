@@ -1,14 +1,18 @@
-"""Starts a command, or says in one sentence why it could not be started."""
+"""Starts a command, or says in one sentence why it could not be started; and knows its program again later."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import fcntl
+import hashlib
+import os
 import shutil
+import stat
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Literal, cast
 
@@ -98,3 +102,36 @@ def _explain(error: OSError, command: Command) -> str:
 def failed(error: OSError, subject: Subject, sentence: str) -> SpawnFailed:
     reason = errno.errorcode.get(error.errno or 0, "EIO")
     return SpawnFailed(reason, subject, f"{sentence} ({error.strerror})")
+
+
+def digests(words: Sequence[str], env: Mapping[str, str]) -> dict[str, str]:
+    """By path, the SHA-256 of the program and of the files that it is told to run. Blocking: it reads them."""
+    first = shutil.which(words[0], path=env.get("PATH")) if words else None
+    paths = [*([first] if first else []), *(word for word in words[1:] if os.path.isabs(word))]  # noqa: PTH117
+    found = {path: _digest(path) for path in dict.fromkeys(paths)}
+    return {path: digest for path, digest in found.items() if digest is not None}
+
+
+def replaced_files(noted: Mapping[str, str]) -> list[str]:
+    """The files that are not any more what they were. Blocking."""
+    return [path for path, digest in noted.items() if _digest(path) != digest]
+
+
+def _digest(path: str) -> str | None:
+    """None of what is no ordinary file, is gone, or can be run and not read."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 (a path as it was found)
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        return _sha256(
+            path, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+        )
+    except OSError:
+        return None
+
+
+@lru_cache(maxsize=64)
+def _sha256(path: str, *_identity: int) -> str:
+    """Read once for as long as nothing about the file changes: some of these programs have 200 MB."""
+    with open(path, "rb") as file:  # noqa: PTH123
+        return hashlib.file_digest(file, "sha256").hexdigest()

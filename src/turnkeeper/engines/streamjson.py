@@ -6,9 +6,10 @@ itself. Blocks of content come in it, and one `result` closes the turn.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from turnkeeper.core.errors import Code, Warn
 from turnkeeper.core.run import Failure
@@ -19,18 +20,27 @@ from turnkeeper.engines.dialect import MAX_ID, CliDialect, is_count, named
 
 MAX_NAMES = 20
 """Tools that are named in one remark."""
+_NOT_THERE = ("failed", "needs-auth", "pending", "timeout", "disconnected", "error")
+"""Of a server of tools."""
+_SAME = re.compile(r"(?:[-@]\d{6,8}|-latest|\[\w+\])*")
+"""What a name may have behind it and mean the same model: its date, the size of its context."""
+OWN_WORDS = "<synthetic>"
+"""The model of a message that no model wrote."""
 
 
 class StreamJsonDialect(CliDialect):
     """Subclasses know how their CLI counts, and how it says that it does not know a session."""
 
     takes_commands = True
+    unasked: ClassVar[str] = ""
+    """What it calls the mode in which its agent asks nobody: the one that it was started in."""
 
     def __init__(self, plan: TurnPlan) -> None:
         super().__init__(plan)
         self._message: str | None = None
         """The one that is open: a tool closes it, and so does a text of another."""
         self._has_said = False
+        self._known_model = ""
         self._tools: dict[str, str] = {}
         self._complaint: Mapping[str, Any] = {}
         """The error that it could not get over, with its own word for it."""
@@ -50,10 +60,16 @@ class StreamJsonDialect(CliDialect):
     def _event(self, said: dict[str, Any]) -> Sequence[TurnEvent] | None:
         match said:
             case {"type": "system", "subtype": "init"}:
-                return named(said.get("model"))
+                return [
+                    *self._model(said.get("model")),
+                    *self._mode(said),
+                    *_servers(said.get("mcp_servers")),
+                ]
             case {"type": "system", "subtype": "api_retry" | "retry"}:
                 return [Remark(Warn.ENGINE_RETRYING, _retry(said))]
-            case {"type": "system", "subtype": str()} | {"type": "stream_event", "event": dict()}:
+            case {"type": "system", "subtype": str()}:
+                return self._mode(said)
+            case {"type": "stream_event", "event": dict()}:
                 return []  # how it gets on; pieces of a message come again when it is whole
             case {"type": "rate_limit_event" | "tool_progress"}:
                 return []
@@ -62,7 +78,8 @@ class StreamJsonDialect(CliDialect):
                 return []  # in the place of an answer; the result says it again
             case {"type": "assistant", "message": {"content": list(blocks)} as message}:
                 name, is_own = message.get("id"), _is_own(said)
-                return _all(self._assistant(block, name, is_own=is_own) for block in blocks)
+                events = _all(self._assistant(block, name, is_own=is_own) for block in blocks)
+                return events and [*(self._model(message.get("model")) if is_own else ()), *events]
             case {"type": "user", "message": {"content": str()}}:
                 return self._echo(is_own=_is_own(said))
             case {"type": "user", "message": {"content": list(blocks)}}:
@@ -71,6 +88,21 @@ class StreamJsonDialect(CliDialect):
                 return self._result(said)
             case _:
                 return None
+
+    def _mode(self, said: Mapping[str, Any]) -> list[TurnEvent]:
+        found = _word(said.get("permissionMode")) or _word(said.get("permission_mode"))
+        if found in ("", self.unasked):
+            return []
+        words = f"it was started in the mode {self.unasked}, and says that it is in {found}"
+        return [Remark(Warn.APPROVAL_MODE_DOWNGRADED, words)]
+
+    def _model(self, name: object) -> list[TurnEvent]:
+        """A fallback to another model shows in the messages alone. Words of the CLI itself have none."""
+        known, new = self._known_model, name if isinstance(name, str) else ""
+        if not new or new == OWN_WORDS or _is_same(known, new):
+            return []
+        self._known_model = new[:MAX_ID]
+        return named(new)
 
     def _assistant(self, block: Any, message: object, *, is_own: bool) -> Sequence[TurnEvent] | None:
         """What a sub-agent says is for the agent that asked it; the tools that it uses are used here."""
@@ -139,6 +171,12 @@ class StreamJsonDialect(CliDialect):
         )
 
 
+def _is_same(one: str, other: str) -> bool:
+    """A smaller model may have the name of the larger one and a word behind it: that is another."""
+    short, long = sorted((one, other), key=len)
+    return bool(short) and long.startswith(short) and _SAME.fullmatch(long, len(short)) is not None
+
+
 def _is_own(said: Mapping[str, Any]) -> bool:
     """Of the agent itself. Its sub-agents speak under the tool call that started them."""
     return said.get("parent_tool_use_id") is None
@@ -183,11 +221,21 @@ def _retry(said: Mapping[str, Any]) -> str:
     return f"a call to the model failed{f' ({why})' if why else ''}{which}"
 
 
+def _servers(listed: object) -> list[TurnEvent]:
+    """Of tools: those that are not there when the turn begins."""
+    found = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    gone = [(_word(each.get("name")), _word(each.get("status"))) for each in found]
+    named = ", ".join(
+        f"{name} ({status})" for name, status in gone[:MAX_NAMES] if name and status in _NOT_THERE
+    )
+    return [Remark(Warn.TOOL_SERVER_FAILED, f"these tool servers are not there: {named}")] if named else []
+
+
 def _denied(denials: object) -> list[TurnEvent]:
     listed = denials if isinstance(denials, list) else []
     found = (_word(each.get("tool_name")) for each in listed if isinstance(each, dict))
     names = ", ".join(sorted({name for name in found if name})[:MAX_NAMES])
-    return [Remark(Warn.ENGINE_REMARK, f"these tools were denied: {names}")] if names else []
+    return [Remark(Warn.PERMISSION_DENIED, f"these tools were denied: {names}")] if names else []
 
 
 def _word(value: object) -> str:

@@ -1,5 +1,7 @@
 """The time limits of a turn: no sign of life at its start or in its middle, and its whole length.
 
+A turn has started with the first word that belongs to it: a banner, or a question to nobody, is none.
+
 A byte is a sign of life, and so is work: an engine that prints nothing until it is done, or waits for a long
 compilation, is not stuck. One that only waits for an answer is, however often it tries again.
 """
@@ -9,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import enum
 import logging
+from collections.abc import Callable
 from typing import Protocol
 
 from turnkeeper.core.run import Timeouts
@@ -51,13 +54,23 @@ class Watch:
     """
 
     def __init__(
-        self, process: Living, limits: Timeouts, *, started_at: float | None = None, paused_sec: float = 0
+        self,
+        process: Living,
+        limits: Timeouts,
+        *,
+        started_at: float | None = None,
+        paused_sec: float = 0,
+        has_begun: Callable[[], bool] = lambda: True,
+        on_silence: Callable[[], None] = lambda: None,
     ) -> None:
         """`started_at`: when the turn began, if that is not now; bytes before it belong to another turn.
 
         `paused_sec`: for how long it has waited for a person since; nothing was expected of it meanwhile.
+        `has_begun`: whether anything of what was printed belongs to the turn. `on_silence`: called at every look.
         """
         self._process = process
+        self._has_begun = has_begun
+        self._on_silence = on_silence
         self._limits = limits
         self._loop = asyncio.get_running_loop()
         self._worked_at = self._loop.time()
@@ -85,6 +98,7 @@ class Watch:
             self._looking = asyncio.ensure_future(self._look(limit, allowed))
 
     async def _look(self, limit: Limit, allowed: float) -> None:
+        self._on_silence()
         before, now = self._seen, self._loop.time()
         if before is not None and before[0] <= self._last_sign():
             before = None  # it spoke since: what it did until then says nothing about this silence
@@ -107,7 +121,7 @@ class Watch:
 
     def _silence(self) -> tuple[float, Limit]:
         heard_at = self._process.last_byte_at
-        if heard_at is None or heard_at < self._started_at:
+        if heard_at is None or heard_at < self._started_at or not self._has_begun():
             return self._limits.first_byte_sec, Limit.FIRST_BYTE
         return self._limits.idle_sec, Limit.IDLE
 

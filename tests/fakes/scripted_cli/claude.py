@@ -40,9 +40,9 @@ class Claude(StreamJson):
             subtype="init",
             cwd=os.getcwd(),  # noqa: PTH109
             tools=["Task", "Bash", "Edit", "Read", "Skill", "Write"],
-            mcp_servers=[],
+            mcp_servers=self.servers,
             model=self._model,
-            permissionMode="bypassPermissions",
+            permissionMode="default" if self.is_downgraded else "bypassPermissions",
             apiKeySource="ANTHROPIC_API_KEY",
             claude_code_version="2.1.325",
         )

@@ -36,6 +36,9 @@ class Codex(Voice):
             self._item("error", message=words + "this can degrade performance and cause issues.")
         self.line(type="turn.started")
 
+    def mutter(self, words: str) -> None:
+        self._item("error", message=words)
+
     def say(self, text: str) -> None:
         self._item("agent_message", text=text)
 

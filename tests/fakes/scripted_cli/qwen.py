@@ -40,9 +40,9 @@ class Qwen(StreamJson):
             subtype="init",
             cwd=os.getcwd(),  # noqa: PTH109
             tools=["agent", "edit", "read_file", "run_shell_command", "skill", "write_file"],
-            mcp_servers=[],
+            mcp_servers=self.servers,
             model=self._model,
-            permission_mode="yolo",
+            permission_mode="default" if self.is_downgraded else "yolo",
             qwen_code_version="0.24.4",
         )
         goal = {"type": "goal_state", "goal_state": {"v": 2, "goal": None, "activity": "idle"}}

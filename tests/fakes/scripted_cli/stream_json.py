@@ -21,6 +21,13 @@ class StreamJson(Voice):
     def line(self, **event: Any) -> None:
         super().line(**event, session_id=self.session, uuid=uuid())
 
+    @property
+    def servers(self) -> list[dict[str, str]]:
+        return [{"name": "weather", "status": "failed"}] if self.lacks_server else []
+
+    def mutter(self, words: str) -> None:
+        """It is told in the event that opens the turn."""
+
     def blocks(self, *content: Any) -> None:
         """Of the assistant."""
         raise NotImplementedError

@@ -23,6 +23,13 @@ PASSED_ON = {
     *map(str.lower, PROXIES),
 }
 PRIVATE = {"HOME", "TMPDIR", "TERM", "NO_COLOR", "TURNKEEPER_RUN"}
+ANSWERS = {
+    "DEBIAN_FRONTEND": "noninteractive",
+    "GIT_TERMINAL_PROMPT": "0",
+    "PIP_NO_INPUT": "1",
+    "npm_config_yes": "false",
+}
+"""What the tools of an agent are told instead of being asked."""
 SWITCHES: dict[str, set[str]] = {
     "codex": {"CODEX_HOME"},
     "claude": {
@@ -108,9 +115,14 @@ def check(dialect: str) -> str:
         raise Unexpected(f"unexpected cwd {workspace!r}: not the workspace of run {run[1]}")
     if home != os.path.join(os.path.dirname(workspace), "home") or not os.path.isdir(home):
         raise Unexpected(f"unexpected HOME {home!r}: not the private home of run {run[1]}")
-    strangers = sorted(os.environ.keys() - PASSED_ON - PRIVATE - SWITCHES[dialect] - KEYS[dialect])
+    strangers = sorted(
+        os.environ.keys() - PASSED_ON - PRIVATE - ANSWERS.keys() - SWITCHES[dialect] - KEYS[dialect]
+    )
     if strangers:
         raise Unexpected(f"unexpected environment variable {strangers[0]}")
+    unanswered = [name for name in ANSWERS if os.environ.get(name) != ANSWERS[name]]
+    if unanswered:
+        raise Unexpected(f"unexpected environment: {unanswered[0]} does not say {ANSWERS[unanswered[0]]!r}")
     if os.environ.get(LOGINS[dialect]) != KEY:
         raise Unexpected(f"unexpected login: {LOGINS[dialect]} is not the key of {dialect}")
     return home

@@ -44,7 +44,12 @@ class Voice:
     lost_session_is_new = False
 
     def __init__(self, call: Call) -> None:
+        self.dialect = call.dialect
         self.model = call.model
+        self.is_downgraded = False
+        """It does not run in the mode that it was started in."""
+        self.lacks_server = False
+        """One of its servers of tools did not come up."""
         self.session = ""
         self.noisy = False
         self.calls = 1
@@ -66,6 +71,10 @@ class Voice:
 
     def open(self, session: str, prompt: str, *, earlier: int) -> None:
         raise NotImplementedError
+
+    def mutter(self, words: str) -> None:
+        """A trouble that it gets over."""
+        write(2, words)
 
     def say(self, text: str) -> None:
         raise NotImplementedError

@@ -1,7 +1,8 @@
 """What the `[[words]]` of a prompt play, in their order: `[[tool]] [[done:blue]]` uses a tool and then answers "blue".
 
 Words after `[[then]]` are kept for a next prompt that brings none. A turn closes by itself after its last word. The
-word `[[response]]` stands alone: the turn is one object then, as gemini can print it. Some words change the session
+word `[[response]]` stands alone: the turn is one object then, as gemini can print it; `[[gate:trust]]` stops before
+anything is said. Some words change the session
 that the turn says it is: `[[replaced]]` is another one, `[[unnamed]]` none that could be resumed.
 """
 
@@ -14,6 +15,7 @@ import os
 import re
 import time
 
+from . import gates
 from .surroundings import Unexpected
 
 TYPE_CHECKING = False
@@ -77,7 +79,11 @@ def play(prompt: str, voice: Voice, session: Session) -> int:
     if words == WHOLE:
         voice.respond(session.id, ANSWER)
         return 0
+    stopped_at = next((argument for name, argument in words if name == "gate"), None)
+    if stopped_at is not None:
+        return gates.stop_at(voice.dialect, stopped_at)
     turn = Turn(voice, session)
+    voice.is_downgraded, voice.lacks_server = ((name, "") in words for name in ("downgraded", "no_server"))
     voice.earlier_calls = session.calls
     voice.open(_told_session(words, voice, session), prompt, earlier=session.messages)
     try:
@@ -260,6 +266,7 @@ WORDS: dict[str, Callable[[Turn, str], None]] = {
     "ask_block": says(ask_block(BLOCK)),
     "ask_broken": says(ask_block(BROKEN_BLOCK)),
     "note": says("Let me look."),
+    "promise": says("The build runs in the background. I will continue when it is done."),
     "done": _done,
     "soft": _soft,
     "invalid": says(f'{{{MARKER}, "answer": 7}}'),
@@ -274,11 +281,15 @@ WORDS: dict[str, Callable[[Turn, str], None]] = {
     "tool_marker": _tool_marker,
     "tool_forgery": _tool_forgery,
     "delegate": _delegate,
+    "downgraded": lambda turn, _: turn.voice.mutter(gates.DOWNGRADED.get(turn.voice.dialect, "")),
+    "no_server": lambda turn, _: turn.voice.mutter(gates.NO_SERVER.get(turn.voice.dialect, "")),
     "hasty": lambda turn, _: turn.voice.mistake_tools(),
     "read": _read,
     "file": _file,
     "retry": lambda turn, _: turn.voice.retry(),
     "noise": lambda turn, _: turn.voice.noise(),
+    # where it stops before it begins
+    "gate": _nothing,
     # the session that it says it is
     "replaced": _nothing,
     "unnamed": _nothing,

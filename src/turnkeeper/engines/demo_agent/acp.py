@@ -5,7 +5,7 @@ main thread plays the prompts, one after the other.
 """
 
 # pathlib would cost more than the rest of the start.
-# ruff: noqa: PTH112, PTH117
+# ruff: noqa: PTH109, PTH112, PTH117
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import threading
 import time
 
 from .jsontext import line, loads
-from .player import Turn, Voice, write_all
+from .player import Beginning, Turn, Voice
 from .script import TurnFailed
 from .session import Session
 
@@ -83,11 +83,11 @@ class Agent(Voice):
     # Speaking
 
     def send(self, **message: Any) -> None:
-        self.noise(line({"jsonrpc": "2.0", **message}))
+        self.noise(line({"jsonrpc": "2.0", **message})[:-1] + self.line_end)
 
     def noise(self, data: bytes) -> None:
         with self.writing:
-            write_all(1, data)
+            self.put(data)
 
     def update(self, kind: str, /, *, session_id: str = "", **fields: Any) -> None:
         session_id = session_id or self.prompts[0].session.id
@@ -106,12 +106,14 @@ class Agent(Voice):
     def reasoning(self, text: str) -> None:
         self.update("agent_thought_chunk", content=_text(text))
 
-    def tool(self, call_id: str, name: str, arguments: dict[str, Any], output: str) -> None:
+    def tool(self, call_id: str, name: str, arguments: dict[str, Any], output: str, status: str) -> None:
         self.update("tool_call", **_call(call_id, name, name, arguments), status="in_progress")
+        if status == "in_progress":
+            return
         self.update(
             "tool_call_update",
             toolCallId=call_id,
-            status="completed",
+            status=status,
             content=_content(output),
             rawOutput={"output": output},
         )
@@ -122,13 +124,17 @@ class Agent(Voice):
         self._wait_for(lambda: None, seconds)
 
     def _wait_for(self, found: Callable[[], Any], seconds: float) -> Any:
-        """What is found within that time, if anything is."""
-        prompt = self.prompts[0]
+        """What is found within that time, if anything is. Before the first prompt nothing can be canceled."""
+        prompt = self.prompts[0] if self.prompts else None
+
+        def is_canceled() -> bool:
+            return prompt is not None and prompt.canceled
+
         with self.changed:
-            result = self.changed.wait_for(lambda: self._must_go() or prompt.canceled or found(), seconds)
+            result = self.changed.wait_for(lambda: self._must_go() or is_canceled() or found(), seconds)
             if self._must_go():
                 raise Closed
-            if prompt.canceled:
+            if is_canceled():
                 raise Canceled
             return result
 
@@ -351,6 +357,11 @@ def _words(params: dict[str, Any]) -> str:
 
 def serve(job: Job, folder: str, version: str) -> int:
     agent = Agent(job, folder, version)
+    try:
+        Beginning(job, agent, os.getcwd()).begin()
+    except TurnFailed as failure:
+        os.write(2, f"{failure.message}\n".encode("utf-8", "backslashreplace"))
+        return failure.exit_code
     threading.Thread(target=agent.listen, daemon=True).start()
     agent.play_prompts()
     time.sleep(agent.linger)

@@ -55,6 +55,8 @@ def _run(arguments: list[str]) -> int:
     from . import headless
 
     prompt = sys.stdin.buffer.read().decode("utf-8", "replace")
+    if not prompt:  # whoever wanted to say something died before
+        return _refuse("no prompt on stdin\n", WRONG_USE)
     session = Session.find(sessions, arguments[1]) if arguments else Session.new(sessions)
     if session is None:
         return _refuse(f"session not found: {arguments[1]}\n", NO_SESSION)

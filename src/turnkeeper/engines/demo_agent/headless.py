@@ -9,7 +9,7 @@ import os
 import time
 
 from .jsontext import line
-from .player import Turn, Voice, write_all
+from .player import Turn, Voice
 from .script import TurnFailed
 
 TYPE_CHECKING = False
@@ -22,8 +22,14 @@ if TYPE_CHECKING:
 
 
 class Headless(Voice):
+    def __init__(self, *, resumed: bool) -> None:
+        self.resumed = resumed
+
     def emit(self, kind: str, **fields: Any) -> None:
-        write_all(1, line({"type": kind, **fields}))
+        self.put(line({"type": kind, **fields})[:-1] + self.line_end)
+
+    def announce(self, session_id: str) -> None:
+        self.emit("session.started", session_id=session_id, resumed=self.resumed)
 
     def delta(self, message_id: str, text: str) -> None:
         self.emit("message.delta", message_id=message_id, text=text)
@@ -34,8 +40,8 @@ class Headless(Voice):
     def reasoning(self, text: str) -> None:
         self.emit("reasoning", text=text)
 
-    def tool(self, call_id: str, name: str, arguments: dict[str, Any], output: str) -> None:
-        self.emit("tool", call_id=call_id, name=name, input=arguments, output=output, status="completed")
+    def tool(self, call_id: str, name: str, arguments: dict[str, Any], output: str, status: str) -> None:
+        self.emit("tool", call_id=call_id, name=name, input=arguments, output=output, status=status)
 
     def permissions(self, requests: list[Permission]) -> None:
         for request in requests:
@@ -50,7 +56,7 @@ class Headless(Voice):
             )
 
     def noise(self, data: bytes) -> None:
-        write_all(1, data)
+        self.put(data)
 
     def wait(self, seconds: float) -> None:
         if seconds:
@@ -58,12 +64,14 @@ class Headless(Voice):
 
 
 def play(job: Job, session: Session, prompt: str, *, resumed: bool) -> int:
-    voice = Headless()
+    voice = Headless(resumed=resumed)
     # The turn saves the session when it is made: whoever reads the id below can resume it.
     turn = Turn(job, session, prompt, voice, os.getcwd())
-    voice.emit("session.started", session_id=session.id, resumed=resumed)
     exit_code = 0
     try:
+        turn.begin()
+        if job.announced:
+            voice.announce(session.id)
         turn.play()
     except TurnFailed as failure:
         voice.emit("turn.failed", error={"code": failure.code, "message": failure.message})
@@ -72,5 +80,7 @@ def play(job: Job, session: Session, prompt: str, *, resumed: bool) -> int:
         if turn.terminal:
             session.complete(turn.said)
             voice.emit("turn.completed", usage=turn.usage())
+    finally:
+        voice.release()  # as a program does whose output was buffered, however it leaves
     voice.wait(turn.linger)
     return exit_code

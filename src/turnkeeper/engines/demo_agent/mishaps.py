@@ -1,11 +1,19 @@
-"""The steps that misbehave: what real agents do on a bad day, on purpose and at an exact moment."""
+"""The steps that misbehave: what real agents do on a bad day, on purpose and at an exact moment.
+
+What happens to their bytes on the way out is in `streams.py`.
+"""
+
+# pathlib would cost more than the rest of the start.
+# ruff: noqa: PTH211
 
 from __future__ import annotations
 
 import os
 import sys
+import time
 
 from .script import TurnFailed, invalid
+from .streams import put
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,18 +97,40 @@ def setsid_child(turn: Turn, child: dict[str, Any], scrub_env: bool = False) -> 
         raise invalid(f"setsid_child did not start (status {status})")
 
 
-def flood(turn: Turn, much: dict[str, int]) -> None:
-    """Exactly that many bytes, newlines included."""
+def flood(turn: Turn, much: dict[str, int], to: str = "stdout", every_sec: float = 0) -> None:
+    """Exactly that many bytes, newlines included; a pause after each megabyte if one is wanted."""
     line_bytes = much.get("line_bytes", 200)
     row = (b"noise " * (line_bytes // 6 + 1))[: line_bytes - 1] + b"\n" if line_bytes else b"noise "
     chunk = row * max(CHUNK // len(row), 1)
     left = much["bytes"]
     while left > len(chunk):
-        turn.voice.wait(0)
-        turn.voice.noise(chunk)
+        turn.voice.wait(every_sec)
+        put(turn, to, chunk)
         left -= len(chunk)
     if left:
-        turn.voice.noise(chunk[: left - 1] + b"\n")
+        put(turn, to, chunk[: left - 1] + b"\n")
+
+
+def work(turn: Turn, seconds: float) -> None:
+    """Busy, and silent: one child after the other computes, as a compiler's would."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        turn.voice.wait(0)
+        pid = os.fork()
+        if not pid:
+            _compute(0.1)
+            os._exit(0)
+        os.waitpid(pid, 0)
+
+
+def _compute(seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        pass
+
+
+def link(turn: Turn, link: dict[str, str]) -> None:
+    os.symlink(turn.text(link["to"]), turn.path(link["path"]))
 
 
 def stderr(turn: Turn, text: str) -> None:

@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import os
+import time
 
 from . import steps
 from .script import invalid, render, render_all
+from .streams import write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,11 +21,8 @@ if TYPE_CHECKING:
     from .session import Session
 
 
-def write_all(fd: int, data: bytes) -> None:
-    """Write to the descriptor itself: what was said is out, whatever happens to the process next."""
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(fd, rest) :]
+BETWEEN_PIECES_SEC = 0.0002
+"""Long enough for whoever reads to read them one by one, most of the time."""
 
 
 class Voice:
@@ -31,6 +30,31 @@ class Voice:
 
     stubborn = False
     """Set by `ignore_signals`: from here on the process does not want to end."""
+    line_end = b"\n"
+    piece = 0
+    """So many bytes go out at once; 0: all of them."""
+    held: bytearray | None = None
+    """What is kept back until the process ends; None: nothing is."""
+
+    def put(self, data: bytes) -> None:
+        """Bytes for stdout, in the manner that steps have set: held back, in pieces, or as they are."""
+        if self.held is not None:
+            self.held += data
+        elif self.piece:
+            for start in range(0, len(data), self.piece):
+                write_all(1, data[start : start + self.piece])
+                time.sleep(BETWEEN_PIECES_SEC)
+        else:
+            write_all(1, data)
+
+    def release(self) -> None:
+        """What was held back goes out at last."""
+        held, self.held = self.held, None
+        if held:
+            self.put(bytes(held))
+
+    def announce(self, session_id: str) -> None:
+        """Name the session, where the protocol leaves that to the agent."""
 
     def delta(self, message_id: str, text: str) -> None:
         raise NotImplementedError
@@ -42,7 +66,7 @@ class Voice:
     def reasoning(self, text: str) -> None:
         raise NotImplementedError
 
-    def tool(self, call_id: str, name: str, arguments: dict[str, Any], output: str) -> None:
+    def tool(self, call_id: str, name: str, arguments: dict[str, Any], output: str, status: str) -> None:
         raise NotImplementedError
 
     def permissions(self, requests: list[Permission]) -> None:
@@ -58,12 +82,42 @@ class Voice:
         raise NotImplementedError
 
 
-class Turn:
-    def __init__(self, job: Job, session: Session, prompt: str, voice: Voice, cwd: str) -> None:
+class Beginning:
+    """The process before it speaks its protocol: no session, no prompt, nothing but the job."""
+
+    def __init__(self, job: Job, voice: Voice, cwd: str) -> None:
         self.job = job
-        self.session = session
         self.voice = voice
         self.cwd = cwd
+
+    def begin(self) -> None:
+        """Play what the script has before everything else."""
+        before = self.job.before()
+        steps.check_before(before)
+        for step in before:
+            self.voice.wait(0)
+            steps.play(self, step)
+
+    def text(self, template: object) -> str:
+        return render(template, self._value)
+
+    def filled(self, value: Any) -> Any:
+        return render_all(value, self._value)
+
+    def path(self, template: str) -> str:
+        return os.path.join(self.cwd, self.text(template))
+
+    def _value(self, name: str) -> object:
+        group, _, key = name.partition(".")
+        if group in ("input", "parameter") and key in self.job.values[group]:
+            return self.job.values[group][key]
+        raise invalid(f"nothing is known as {{{{{name}}}}}")
+
+
+class Turn(Beginning):
+    def __init__(self, job: Job, session: Session, prompt: str, voice: Voice, cwd: str) -> None:
+        super().__init__(job, voice, cwd)
+        self.session = session
         self.index = session.completed
         self.prompt = prompt
         self.reply = session.begin(prompt)
@@ -93,15 +147,6 @@ class Turn:
         estimate = {"input_tokens": len(self.prompt) // 4 + 1, "output_tokens": output // 4 + 1}
         return estimate | self.counted
 
-    def text(self, template: object) -> str:
-        return render(template, self._value)
-
-    def filled(self, value: Any) -> Any:
-        return render_all(value, self._value)
-
-    def path(self, template: str) -> str:
-        return os.path.join(self.cwd, self.text(template))
-
     def _value(self, name: str) -> object:
         group, _, key = name.partition(".")
         match group:
@@ -109,11 +154,9 @@ class Turn:
                 return self.reply
             case "permission" if not key and self.permission is not None:
                 return self.permission
-            case "input" | "parameter" if key in self.job.values[group]:
-                return self.job.values[group][key]
             case "file" if key in self.file:
                 return self.file[key]
             # The reply to question N is the prompt of the turn after it; what came first is not a reply.
             case "replies" if key.isdecimal() and 1 <= int(key) <= self.index:
                 return self.session.turns[int(key)]["reply"]
-        raise invalid(f"nothing is known as {{{{{name}}}}}")
+        return super()._value(name)

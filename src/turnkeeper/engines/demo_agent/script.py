@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-SCRIPT_KEYS = ("description", "loadable", "repeat_last", "turns")
+SCRIPT_KEYS = ("announced", "before", "description", "failures", "loadable", "repeat_last", "turns")
+SWITCHES = ("announced", "loadable", "repeat_last")
 BAD_SCRIPT = 64  # EX_USAGE: whoever wrote the script must act
 
 
@@ -60,14 +61,28 @@ class Job:
     def loadable(self) -> bool:
         return self.script.get("loadable", True) is True
 
+    @property
+    def announced(self) -> bool:
+        """Whether the session is named before the first step."""
+        return self.script.get("announced", True) is True
+
+    def before(self) -> list[Any]:
+        """The steps that come before the protocol; they are checked by `steps.check_before`."""
+        before = self.script.get("before", [])
+        if not isinstance(before, list):
+            raise invalid("'before' is a list of steps")
+        return before
+
     def turns(self) -> list[list[Any]]:
         """The turns of a script that has the right shape; their steps are checked by `steps.check`."""
         turns = self.script.get("turns")
         unknown = sorted(set(self.script) - set(SCRIPT_KEYS))
         if unknown:
             raise invalid(f"a script has no {unknown[0]!r}; it has {', '.join(SCRIPT_KEYS)}")
-        if not all(isinstance(self.script.get(name, True), bool) for name in ("loadable", "repeat_last")):
-            raise invalid("'loadable' and 'repeat_last' are true or false")
+        if not all(isinstance(self.script.get(name, True), bool) for name in SWITCHES):
+            raise invalid("'announced', 'loadable' and 'repeat_last' are true or false")
+        if not _are_failures(self.script.get("failures", ["A01"])):
+            raise invalid("'failures' is a list of ids, each a capital letter and two digits")
         if not isinstance(turns, list) or not all(isinstance(steps, list) for steps in turns):
             raise invalid("'turns' is a list of lists of steps")
         return turns
@@ -81,6 +96,14 @@ class Job:
         raise TurnFailed(
             "SCRIPT_EXHAUSTED", f"the script has {len(turns)} turns, and this is one more", BAD_SCRIPT
         )
+
+
+def _are_failures(ids: object) -> bool:
+    return isinstance(ids, list) and bool(ids) and all(map(_is_failure, ids))
+
+
+def _is_failure(name: object) -> bool:
+    return isinstance(name, str) and len(name) == 3 and "A" <= name[0] <= "Z" and name[1:].isdecimal()
 
 
 def render(template: object, value_of: Callable[[str], object]) -> str:

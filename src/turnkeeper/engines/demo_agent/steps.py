@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from . import mishaps
+from . import mishaps, streams
 from .jsontext import dumps, line
 from .script import invalid
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from .player import Turn
+    from .player import Beginning, Turn
 
 LOOK_EVERY_SEC = 0.005
 FIRST_LINE = 200  # characters of it; a file may be one long line
@@ -44,7 +44,8 @@ def think(turn: Turn, text: str) -> None:
 
 def tool(turn: Turn, call: dict[str, Any]) -> None:
     call = turn.filled(call)
-    turn.voice.tool(turn.session.next_call_id(), call["name"], call.get("input", {}), call.get("output", ""))
+    call_id, status = turn.session.next_call_id(), call.get("status", "completed")
+    turn.voice.tool(call_id, call["name"], call.get("input", {}), call.get("output", ""), status)
 
 
 def permission(turn: Turn, asked: Any) -> None:
@@ -150,12 +151,13 @@ class Step:
     empty, `(x, y)` one or the other.
     """
 
-    def __init__(self, play: Callable[..., None], takes: Any, **options: type) -> None:
+    def __init__(self, play: Callable[..., None], takes: Any, **options: Any) -> None:
         self.play = play
         self.takes = takes
         self.options = options
 
 
+STATUS = ("in_progress", "completed", "failed")
 TOKENS = {"input_tokens?": int, "output_tokens?": int}
 OPTION = {
     "optionId": str,
@@ -163,6 +165,9 @@ OPTION = {
     "kind": ("allow_once", "allow_always", "reject_once", "reject_always"),
 }
 PERMISSION = {"tool": str, "title?": str, "input?": dict, "options?": [OPTION], "allowed_for_sec?": float}
+TO = ("stdout", "stderr")
+FLOOD = {"bytes": int, "line_bytes?": int}
+BYTES = ({"text": str}, {"base64": str})
 CHILD = {"seconds": float, "pid_file": str, "scrub_env?": bool}
 QUESTION = {
     "prompt": str,
@@ -178,7 +183,7 @@ STEPS = {
     "say": Step(say, str),
     "stream": Step(stream, list, every_sec=float),
     "think": Step(think, str),
-    "tool": Step(tool, {"name": str, "input?": dict, "output?": str}),
+    "tool": Step(tool, {"name": str, "input?": dict, "output?": str, "status?": STATUS}),
     "permission": Step(permission, (PERMISSION, [PERMISSION])),
     "usage": Step(usage, TOKENS),
     "ask": Step(ask, QUESTION),
@@ -195,12 +200,39 @@ STEPS = {
     "ignore_signals": Step(mishaps.ignore_signals, True),
     "linger": Step(mishaps.linger, float),
     "setsid_child": Step(mishaps.setsid_child, CHILD, scrub_env=bool),
-    "flood": Step(mishaps.flood, {"bytes": int, "line_bytes?": int}),
+    "flood": Step(mishaps.flood, FLOOD, to=TO, every_sec=float),
     "stderr": Step(mishaps.stderr, str),
     "raw": Step(mishaps.raw, str),
     "fail": Step(mishaps.fail, {"code": str, "message": str}),
     "no_terminal": Step(mishaps.no_terminal, True),
+    "work": Step(mishaps.work, float),
+    "link": Step(mishaps.link, {"path": str, "to": str}),
+    "write": Step(streams.write, BYTES, to=TO, times=int),
+    "event": Step(streams.event, (dict, [dict]), spread=bool),
+    "tell_session": Step(streams.tell_session, True),
+    "pieces": Step(streams.pieces, int),
+    "line_end": Step(streams.line_end, str),
+    "hold": Step(streams.hold, True),
+    "close": Step(streams.close, TO),
 }
+BEFORE = frozenset(
+    (
+        *(
+            "sleep",
+            "wait_for",
+            "touch",
+            "link",
+            "work",
+            "exit",
+            "crash",
+            "hang",
+            "ignore_signals",
+            "setsid_child",
+        ),
+        *("flood", "stderr", "raw", "write", "event", "pieces", "line_end", "hold", "close"),
+    )
+)
+"""What a process can do that has not begun to speak."""
 
 
 def check(turns: list[list[Any]]) -> None:
@@ -209,6 +241,18 @@ def check(turns: list[list[Any]]) -> None:
             fault = _fault(step)
             if fault:
                 raise invalid(f"turn {turn}, step {number}: {fault}")
+
+
+def check_before(steps: list[Any]) -> None:
+    for number, step in enumerate(steps, 1):
+        fault = _fault(step) or _too_early(step)
+        if fault:
+            raise invalid(f"before, step {number}: {fault}")
+
+
+def _too_early(step: dict[str, Any]) -> str:
+    (name,) = (name for name in step if name in STEPS)
+    return "" if name in BEFORE else f"{name!r} needs a turn"
 
 
 def _fault(step: object) -> str:
@@ -253,7 +297,7 @@ def _has_keys(value: dict[str, Any], kinds: Mapping[str, Any]) -> bool:
     )
 
 
-def play(turn: Turn, step: dict[str, Any]) -> None:
+def play(turn: Beginning, step: dict[str, Any]) -> None:
     """Play a step that `check` has seen."""
     options = {name: value for name, value in step.items() if name not in STEPS}
     (name,) = step.keys() - options.keys()
