@@ -18,7 +18,7 @@ from turnkeeper.core.errors import StorageUnavailable
 from turnkeeper.core.run import Job, Mode, Profile, Question, Run
 from turnkeeper.core.statechart import State, Trigger
 from turnkeeper.core.waiting import ProfileKind
-from turnkeeper.runtime.deadlines import LONGEST_SLEEP, RETRY, Deadlines
+from turnkeeper.runtime.deadlines import LONGEST_SLEEP, RETRY, WAKE_GRACE, Deadlines
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -149,12 +149,25 @@ async def test_a_start_applies_what_is_overdue_and_waits_for_the_rest(watch: Wat
 
 @pytest.mark.failure("T04", "T05")
 async def test_a_clock_that_is_set_forward_is_noticed_soon(watch: Watch) -> None:
-    """Also a machine that slept: its monotonic clock stood still."""
+    """Also a machine that slept: its monotonic clock stood still. Whoever woke it has a minute to answer."""
     await watch.asks("run", 10 * 3600)
     assert watch.timer_sec == [LONGEST_SLEEP.total_seconds()]
     watch.step = timedelta(hours=11)
     await this_loop().skip(LONGEST_SLEEP.total_seconds() + 0.1)
+    assert watch.decided == []
+    assert watch.timer_sec == [WAKE_GRACE.total_seconds()]
+    await this_loop().skip(WAKE_GRACE.total_seconds() + 0.1)
     assert watch.decided == ["run"]
+
+
+@pytest.mark.failure("T05")
+async def test_a_reply_after_the_wake_is_in_time(watch: Watch) -> None:
+    await watch.asks("run", 10 * 3600)
+    watch.step = timedelta(hours=11)
+    await this_loop().skip(LONGEST_SLEEP.total_seconds() + 0.1)
+    await watch.reply("run")
+    await this_loop().skip(WAKE_GRACE.total_seconds() + 0.1)
+    assert watch.decided == []
 
 
 @pytest.mark.failure("T04")

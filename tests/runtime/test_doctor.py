@@ -331,7 +331,8 @@ class TestTurn:
         complaint = "sys.stderr.write('waiting for the network\\n'); sys.stderr.flush()"
         code, message, fix = await room.failing_turn(complaint, "time.sleep(1000)", timeouts=limits)
         assert code is Code.ENGINE_STALLED
-        assert message.startswith("the engine fell silent for 0.4 s")
+        assert message.startswith("the engine printed nothing of its turn for 0.4 s")
+        assert "started by hand" in message
         assert fix is not None
 
     async def test_takes_too_long(self, room: Room) -> None:

@@ -25,6 +25,7 @@ from turnkeeper.engines import census
 from turnkeeper.engines.base import EngineConfig
 from turnkeeper.engines.registry import engines
 from turnkeeper.runtime.clock import Clock, utc_now
+from turnkeeper.runtime.disk import Disk
 from turnkeeper.runtime.dispatch import Capacity
 from turnkeeper.runtime.feed import Subscription
 from turnkeeper.runtime.house import House, Parts
@@ -292,6 +293,7 @@ async def crossing(data_dir: Path, script: list[str], clock: Clock = utc_now) ->
         shelf=shelf,
         library=Library(data_dir / "skills", shelf),
         runs_dir=data_dir / "runs",
+        disk=Disk(data_dir, min_free_mb=0),
         capacity=Capacity(slots=1, sticky_slots=1, engine_limits={}),
         policy=Policy(max_queued=1, default_engine=None, session_timeout_sec=600, timeouts=timeouts),
         clock=clock,

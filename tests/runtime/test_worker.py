@@ -17,6 +17,7 @@ from turnkeeper.core.statechart import State
 from turnkeeper.engines import census
 from turnkeeper.engines.registry import engines
 from turnkeeper.runtime.clock import utc_now
+from turnkeeper.runtime.disk import Disk
 from turnkeeper.runtime.dispatch import Capacity
 from turnkeeper.runtime.house import House, Parts
 from turnkeeper.runtime.intake import JobRequest, Policy
@@ -62,6 +63,7 @@ async def shaky_house(data_dir: Path) -> AsyncIterator[tuple[House, Shaky]]:
         shelf=shelf,
         library=Library(data_dir / "skills", shelf),
         runs_dir=data_dir / "runs",
+        disk=Disk(data_dir, min_free_mb=0),
         capacity=Capacity(slots=2, sticky_slots=1, engine_limits={}),
         policy=policy,
         clock=utc_now,

@@ -43,22 +43,39 @@ def _known(verdict: Any) -> Any:
 def judge_again(
     stage: Stage, run: Run, attempt: Attempt, interactions: Sequence[Interaction]
 ) -> SecondOpinion | None:
-    """None where there is nothing to compare: never judged, a raw log that is not whole, an engine that is gone.
+    """None where there is nothing to compare, see `why_not`.
 
     `interactions`: all of the run's; those about permissions of the turn belong to it. Blocking: it reads files.
     """
-    if attempt.evidence is None or not attempt.evidence["raw_is_whole"] or not stage.knows(run.job.engine):
+    if attempt.evidence is None or why_not(stage, run, attempt) is not None:
         return None
-    folder = stage.folder(run.id)
-    stdout, stderr = (
-        folder.raw(attempt.attempt_number, attempt.try_number, name) for name in ("stdout", "stderr")
-    )
+    stdout, stderr = _raw(stage, attempt)
     how = verdicts.how_ended(attempt.evidence, _tail(stderr))
     told = {each.interaction_id: each for each in interactions}
     transcript = _replay(stage, run, attempt, how, told, stdout=stdout, stderr=stderr)
     then = replace(run, attempt_number=attempt.attempt_number)
     judged = judging.judge(then, transcript, how)
     return SecondOpinion(attempt.verdict, verdicts.verdict_view(judged.verdict))
+
+
+def why_not(stage: Stage, run: Run, attempt: Attempt) -> str | None:
+    """Why the turn cannot be judged again, if it cannot."""
+    if attempt.evidence is None:
+        return "it never was judged"
+    if not attempt.evidence["raw_is_whole"]:
+        return "more was said than is kept"
+    if not stage.knows(run.job.engine):
+        return f"the engine {run.job.engine!r} is not known here any more"
+    # Both are there before the process is; an engine that never started has said nothing.
+    if attempt.born is not None and not all(path.exists() for path in _raw(stage, attempt)):
+        return "its raw log was deleted, so it can no longer be judged"
+    return None
+
+
+def _raw(stage: Stage, attempt: Attempt) -> tuple[Path, Path]:
+    folder = stage.folder(attempt.run_id)
+    number = attempt.attempt_number, attempt.try_number
+    return folder.raw(*number, "stdout"), folder.raw(*number, "stderr")
 
 
 def _replay(

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from turnkeeper.core import questions
 from turnkeeper.core.errors import TurnkeeperError
+from turnkeeper.failpoints import Deed, around
 from turnkeeper.runtime.clock import Clock
 from turnkeeper.store.base import Stale, Store
 
@@ -17,6 +18,8 @@ PAGE = 100
 LONGEST_SLEEP = timedelta(seconds=60)
 """The timer counts monotonic seconds, deadlines are instants: after a clock step or a suspend we look again soon."""
 RETRY = timedelta(seconds=1)
+JUMP, WAKE_GRACE = timedelta(seconds=10), timedelta(seconds=60)
+"""A clock that far ahead of our seconds was set, or the machine slept. Who wakes it may want to answer first."""
 
 
 class Deadlines:
@@ -25,6 +28,8 @@ class Deadlines:
         self._clock = clock
         self._timer: asyncio.TimerHandle | None = None
         self._next: datetime | None = None
+        self._set_at: tuple[datetime, float] | None = None
+        """When the timer was set, by the clock on the wall and by ours."""
         self._sweep: asyncio.Task[None] | None = None
         self._is_closed = False
 
@@ -73,7 +78,8 @@ class Deadlines:
             if change is None:
                 return False
             try:
-                await self._store.commit(change)
+                with around(Deed.MEET_DEADLINE):
+                    await self._store.commit(change)
             except Stale:
                 continue  # a reply or a cancel came first; look again
             log.info("run=%s deadline applied: %s", run_id, change.trigger or "ending")
@@ -83,12 +89,24 @@ class Deadlines:
         if self._timer is not None:
             self._timer.cancel()
         self._next = due_at
-        wait = max(timedelta(0), min(due_at - self._clock(), LONGEST_SLEEP))
-        self._timer = asyncio.get_running_loop().call_later(wait.total_seconds(), self._fire)
+        loop, now = asyncio.get_running_loop(), self._clock()
+        self._set_at = now, loop.time()
+        wait = max(timedelta(0), min(due_at - now, LONGEST_SLEEP))
+        self._timer = loop.call_later(wait.total_seconds(), self._fire)
+
+    def _has_jumped(self) -> bool:
+        if self._set_at is None:
+            return False
+        then, counted_from = self._set_at
+        counted = timedelta(seconds=asyncio.get_running_loop().time() - counted_from)
+        return self._clock() - then - counted > JUMP
 
     def _fire(self) -> None:
+        has_jumped = self._has_jumped()
         self._timer = self._next = None
-        if self._sweep is None or self._sweep.done():
+        if has_jumped:
+            self.arm(self._clock() + WAKE_GRACE)
+        elif self._sweep is None or self._sweep.done():
             self._sweep = asyncio.create_task(self._round())
         else:
             self.arm(self._clock() + RETRY)  # the round under way may have looked before this one was there

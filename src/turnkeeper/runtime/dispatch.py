@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from turnkeeper.core.run import Mode, Run
+from turnkeeper.failpoints import Deed, around
 
 
 class WaitsFor(StrEnum):
@@ -70,8 +71,9 @@ class Dispatcher:
         self._waiting.pop(run_id, None)
 
     def release(self, ticket: Ticket) -> None:
-        del self._busy[ticket.run_id]
-        self._engines[ticket.engine] -= 1
+        with around(Deed.RELEASE_SLOT):
+            del self._busy[ticket.run_id]
+            self._engines[ticket.engine] -= 1
         self._pump()
 
     @property
@@ -112,10 +114,11 @@ class Dispatcher:
                 return
             # The same run may still be letting go of its last turn; its release pumps again.
             if ticket.run_id not in self._busy and self._obstacle(ticket, alone) is None:
-                del self._waiting[ticket.run_id]
-                self._busy[ticket.run_id] = ticket
-                self._engines[ticket.engine] += 1
-                self._start(ticket)
+                with around(Deed.TAKE_SLOT):
+                    del self._waiting[ticket.run_id]
+                    self._busy[ticket.run_id] = ticket
+                    self._engines[ticket.engine] += 1
+                    self._start(ticket)
 
     def _obstacle(self, ticket: Ticket, alone: dict[str, bool]) -> WaitsFor | None:
         """`alone`: what is known by now of engines whose turns must not overlap; each is asked about once."""

@@ -23,6 +23,7 @@ class Subscription:
         self.run: Run | None = None
         """The run as of the last change heard; None if none was heard yet."""
         self.is_closed = False
+        """Nothing more will come: the service stops, or the run was removed."""
 
     def push(self, notice: Notice) -> None:
         self._entries.extend(notice.entries)
@@ -31,6 +32,7 @@ class Subscription:
             self._entries, self._bytes = [], 0
         if notice.run is not None:
             self.run = notice.run
+        self.is_closed |= notice.is_gone
         self._news.set()
 
     async def wait(self, timeout_sec: float) -> bool:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from turnkeeper.core.retention import Limits
 from turnkeeper.engines.base import Engine, LoginKind
+from turnkeeper.failpoints import Deed, around
+from turnkeeper.runtime.alarm import Alarm
 from turnkeeper.runtime.clock import Clock
 from turnkeeper.runtime.deadlines import Deadlines
+from turnkeeper.runtime.disk import Disk
 from turnkeeper.runtime.dispatch import Capacity, Dispatcher, Ticket
 from turnkeeper.runtime.feed import Feed
 from turnkeeper.runtime.intake import Intake, Policy
 from turnkeeper.runtime.jobs import Jobs
 from turnkeeper.runtime.recovery import Recovery
+from turnkeeper.runtime.retention import Retention
 from turnkeeper.runtime.stage import Stage
 from turnkeeper.runtime.uploads import Uploads
 from turnkeeper.runtime.worker import Worker
@@ -31,9 +36,14 @@ class Parts:
     shelf: Shelf
     library: Library
     runs_dir: Path
+    disk: Disk
     capacity: Capacity
     policy: Policy
     clock: Clock
+    alarm: Alarm | None = None
+    """Of the event loop, if somebody watches it."""
+    retention: Sequence[Limits] = ()
+    """What is removed by itself."""
 
 
 class House:
@@ -43,8 +53,10 @@ class House:
         self.shelf = parts.shelf
         self.library = parts.library
         self.capacity = parts.capacity
+        self.disk = parts.disk
         self.default_engine = parts.policy.default_engine
         self.clock = parts.clock
+        self.alarm = parts.alarm
         self.feed = Feed()
         self.stage = Stage(parts.store, parts.shelf, parts.engines, parts.runs_dir)
         self.worker = Worker(parts.store, self.stage, parts.clock, self._release)
@@ -55,10 +67,12 @@ class House:
             intake=Intake(parts.shelf, parts.engines, parts.policy),
             dispatcher=self.dispatcher,
             feed=self.feed,
+            disk=parts.disk,
             max_queued=parts.policy.max_queued,
             clock=parts.clock,
         )
-        self.uploads = Uploads(self.jobs, self.stage, parts.clock)
+        self.uploads = Uploads(self.jobs, self.stage, parts.disk, parts.clock)
+        self.retention = Retention(parts.store, parts.runs_dir, parts.retention, parts.clock)
         self.since = parts.clock()
         self._step_sec = parts.policy.timeouts.step_sec
         self.is_ready = False
@@ -68,6 +82,7 @@ class House:
         recovery = Recovery(self.store, self.stage, self.dispatcher, self.engines.keys(), self.clock)
         await recovery.recover(self._step_sec)
         await self.deadlines.start()
+        await self.retention.start()
         self.dispatcher.open()
         self.is_ready = True
 
@@ -76,11 +91,12 @@ class House:
         self.is_ready = False
         self.jobs.is_closing = True
         self.dispatcher.close()
+        self.retention.begin_stop()
         self.feed.close()
 
     async def is_idle(self) -> bool:
         """Nothing to play, nobody in line, no deadline to keep: all that is left are questions that can wait."""
-        if await self.store.next_due() is not None:
+        if self.retention.is_busy or await self.store.next_due() is not None:
             return False
         # Looked at last: what was due while the store was read is in line by now.
         return not (self.dispatcher.busy or self.dispatcher.waiting)
@@ -88,6 +104,7 @@ class House:
     async def stop(self) -> None:
         self.begin_stop()
         await self.deadlines.stop()
+        await self.retention.stop()
         await self.worker.stop()
         await self.store.close()
 
@@ -101,7 +118,8 @@ class House:
 
     def _after_commit(self, notice: Notice) -> None:
         """Runs on the loop once the write is durable, whoever made it: commit first, act after."""
-        self.feed.publish(notice)
+        with around(Deed.PUBLISH):
+            self.feed.publish(notice)
         run = notice.run
         if run is None:
             return

@@ -14,12 +14,19 @@ import msgspec
 
 from turnkeeper.core import lifecycle, questions
 from turnkeeper.core.change import Change
-from turnkeeper.core.errors import IdempotencyKeyReused, QueueFull, RunNotFound, ShuttingDown
+from turnkeeper.core.errors import (
+    IdempotencyKeyReused,
+    QueueFull,
+    RunNotFound,
+    ShuttingDown,
+    StorageUnavailable,
+)
 from turnkeeper.core.run import Answer, Idempotency, Interaction, Resolution, Run
 from turnkeeper.runtime.clock import Clock
+from turnkeeper.runtime.disk import Disk
 from turnkeeper.runtime.dispatch import Dispatcher
 from turnkeeper.runtime.feed import Feed
-from turnkeeper.runtime.intake import Intake, JobRequest
+from turnkeeper.runtime.intake import Accepted, Intake, JobRequest
 from turnkeeper.store.base import KEY_KEPT, KeyTaken, Stale, Store
 
 UPLOAD = "upload"
@@ -43,6 +50,7 @@ class Jobs:
         intake: Intake,
         dispatcher: Dispatcher,
         feed: Feed,
+        disk: Disk,
         max_queued: int,
         clock: Clock,
     ):
@@ -50,6 +58,7 @@ class Jobs:
         self._intake = intake
         self._dispatcher = dispatcher
         self._feed = feed
+        self._disk = disk
         self._max_queued = max_queued
         self._clock = clock
         self._creating = 0
@@ -60,7 +69,7 @@ class Jobs:
             known = await self._known(idempotency)
             if known is not None:
                 return known
-        accepted = await asyncio.to_thread(self._intake.accept, request)
+        accepted = await asyncio.to_thread(self._accept, request)
         now = self._clock()
         change = lifecycle.create(
             new_run_id(now),
@@ -78,6 +87,15 @@ class Jobs:
             # Somebody sent the same request at the same moment, and was first.
             assert idempotency is not None
             return await self._known(idempotency) or await self.create(request, idempotency)
+
+    def _accept(self, request: JobRequest) -> Accepted:
+        """Blocking. What is wrong with a job is said first: that a larger disk would not mend."""
+        try:
+            accepted = self._intake.accept(request)
+        except OSError as error:
+            raise StorageUnavailable(f"the job cannot be looked at, nothing was stored: {error}") from error
+        self._disk.require_room()
+        return accepted
 
     async def run(self, run_id: str) -> Run:
         run = await self._store.run(run_id)
@@ -116,7 +134,9 @@ class Jobs:
         while True:
             run = await self.run(run_id)
             interaction = await self._store.interaction(run_id, interaction_id)
-            if interaction is not None and _is_repeat(interaction, text, idempotency_key):
+            if interaction is None:
+                run = await self.run(run_id)  # if it was removed just now, there is no run to answer
+            elif _is_repeat(interaction, text, idempotency_key):
                 assert interaction.answer is not None
                 return Receipt(run, interaction_id, interaction.answer)
             change = questions.accept_reply(

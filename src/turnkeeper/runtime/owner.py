@@ -14,6 +14,7 @@ from turnkeeper.core.errors import StorageUnavailable, Warn
 from turnkeeper.core.run import Run, RunWarning
 from turnkeeper.core.statechart import State
 from turnkeeper.engines.census import Found
+from turnkeeper.failpoints import Deed, around
 from turnkeeper.runtime.session import Session
 from turnkeeper.runtime.turns import Interrupt
 from turnkeeper.runtime.waits import first
@@ -96,7 +97,8 @@ class Owner:
         """Nothing of the run is alive after this."""
         session = self.session
         if session is not None:
-            self._survivors = await (session.leave() if gently else session.end())
+            with around(Deed.LET_GO):
+                self._survivors = await (session.leave() if gently else session.end())
             unreturned = await asyncio.to_thread(session.move_out)
             for problem in unreturned:
                 log.warning("run=%s %s", self.run_id, problem.message)

@@ -11,6 +11,7 @@ from turnkeeper.core.change import Change
 from turnkeeper.core.permission import PermissionAsked
 from turnkeeper.core.run import Attempt, Resolution, Run
 from turnkeeper.core.statechart import State
+from turnkeeper.failpoints import Deed, around
 from turnkeeper.runtime.clock import Clock
 from turnkeeper.runtime.judging import HowEnded
 from turnkeeper.runtime.owner import Owner
@@ -52,7 +53,8 @@ class Pauses:
             )
             return replace(change, attempt=attempt)
 
-        run = await owner.commit(decide)
+        with around(Deed.PAUSE):
+            run = await owner.commit(decide)
         if run.state is State.RUNNING:
             recorder.go_on(output)
             turn.ask_again(asked)

@@ -13,6 +13,7 @@ from turnkeeper.core.run import Failure, Run
 from turnkeeper.core.statechart import State
 from turnkeeper.engines import census
 from turnkeeper.engines.lending import still_lent
+from turnkeeper.failpoints import Deed, around
 from turnkeeper.runtime.clock import Clock
 from turnkeeper.runtime.dispatch import Dispatcher, Ticket
 from turnkeeper.runtime.stage import Stage
@@ -37,11 +38,14 @@ class Recovery:
         for run in await self._store.owned():
             change = await self._settle(run)
             log.info("run=%s recovered from %s: %s", run.id, run.state.value, change.trigger)
-            await self._store.commit(change)
+            with around(Deed.RECOVER_RUN):
+                await self._store.commit(change)
         for run in await self._store.broken_waiting(self._engines):
             log.warning("run=%s cannot go on waiting", run.id)
-            await self._store.commit(await self._give_up(run))
-        kept = await self._store.preserve_waiting(self._clock(), self._engines)
+            with around(Deed.RECOVER_RUN):
+                await self._store.commit(await self._give_up(run))
+        with around(Deed.KEEP_WAITING):
+            kept = await self._store.preserve_waiting(self._clock(), self._engines)
         queued = await self._store.queued()
         for run in queued:
             self._dispatcher.offer(Ticket.of(run))
@@ -53,13 +57,17 @@ class Recovery:
         if not left:
             return
         log.warning("ending %d process(es) of an earlier start", len(left))
-        for found in await census.end_all(self._store.data_id, step_sec=step_sec):
+        with around(Deed.END_LEFTOVERS):
+            survivors = await census.end_all(self._store.data_id, step_sec=step_sec)
+        for found in survivors:
             log.error("process %d (%s) of %s does not die", found.pid, found.command, found.mark)
 
     def _take_logins_back(self) -> None:
         """What is still lent has no process any more."""
         for lent in still_lent(self._stage.lent):
-            for problem in lent.take_back():
+            with around(Deed.TAKE_LOGIN_BACK):
+                problems = lent.take_back()
+            for problem in problems:
                 log.warning("%s: %s", lent.home, problem)
 
     async def _settle(self, run: Run) -> Change:

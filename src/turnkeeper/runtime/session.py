@@ -72,9 +72,9 @@ class Session:
 
     def move_out(self) -> list[RunWarning]:
         """When nothing of the process is alive, also if it never was. Blocking."""
-        discard(self._start.scratch)
         lent, self._lent = self._lent, None
         problems = lent.take_back() if lent else []
+        discard(self._start.scratch)
         return [RunWarning(Warn.LOGIN_NOT_RETURNED, problem) for problem in problems]
 
     @property

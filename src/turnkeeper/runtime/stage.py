@@ -11,11 +11,12 @@ from typing import Any
 
 from turnkeeper.core import permission
 from turnkeeper.core.contract import Contract
-from turnkeeper.core.errors import Code, TurnkeeperError
-from turnkeeper.core.run import Attempt, Interaction, NextTurn, Run
+from turnkeeper.core.errors import Code, TurnkeeperError, Warn
+from turnkeeper.core.run import Attempt, Interaction, NextTurn, Run, RunWarning
 from turnkeeper.core.skill import Skill
-from turnkeeper.engines.base import Engine, Launch, TurnPlan, password_in, scratch
-from turnkeeper.engines.spawn import Command
+from turnkeeper.engines.base import Engine, Launch, TurnPlan, password_in, scratch, sessions_in
+from turnkeeper.engines.census import SHORT
+from turnkeeper.engines.spawn import Command, digests
 from turnkeeper.runtime.session import Start
 from turnkeeper.skills import artifacts, patch, prompt, schema
 from turnkeeper.skills.output import Files
@@ -23,13 +24,19 @@ from turnkeeper.skills.package import Shelf
 from turnkeeper.skills.workspace import RunFolder
 from turnkeeper.store.base import Reads
 
+MB = 1024 * 1024
+SESSION_LARGE, SESSION_MAX = 100 * MB, 1024 * MB
+"""Bytes that an engine keeps of its sessions: a session of a long day is one hundredth of the first."""
+
 
 class StageFailed(TurnkeeperError):
     """The turn cannot be started; the run fails with this code."""
 
-    def __init__(self, code: Code, message: str) -> None:
+    def __init__(self, code: Code, message: str, *, is_passing: bool = False) -> None:
         super().__init__(message)
         self.code = code
+        self.is_passing = is_passing
+        """The machine was short of something: the same may work a moment later."""
 
 
 @contextmanager
@@ -40,11 +47,14 @@ def staging() -> Iterator[None]:
     except StageFailed:
         raise
     except TurnkeeperError as error:
-        raise StageFailed(error.code, error.message) from error
+        raise StageFailed(error.code, error.message, is_passing=_is_short(error.__cause__)) from error
     except (OSError, ValueError) as error:  # the disk refuses, or the folder is not as we left it
-        raise StageFailed(
-            Code.STORAGE_UNAVAILABLE, f"the run's folder cannot be prepared: {error}"
-        ) from error
+        message = f"the run's folder cannot be prepared: {error}"
+        raise StageFailed(Code.STORAGE_UNAVAILABLE, message, is_passing=_is_short(error)) from error
+
+
+def _is_short(error: BaseException | None) -> bool:
+    return isinstance(error, OSError) and error.errno in SHORT
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +99,17 @@ class Stage:
         with staging():
             await asyncio.to_thread(path.write_bytes, words)
 
+    async def weigh(self, scene: Scene) -> RunWarning | None:
+        """What the session that is to be resumed has grown to: a CLI reads all of it, each time."""
+        if scene.plan.session is None:
+            return None
+        engine = scene.engine
+        size = await asyncio.to_thread(scene.folder.home_size, sessions_in(engine), engine.skills_dir)
+        told = f"what {scene.engine.name} keeps of its session has grown to {size // MB} MB"
+        if size > SESSION_MAX:
+            raise StageFailed(Code.SESSION_TOO_LARGE, f"{told}; at most {SESSION_MAX // MB} MB are resumed")
+        return RunWarning(Warn.SESSION_LARGE, told) if size > SESSION_LARGE else None
+
     async def start(self, scene: Scene) -> Start:
         return await asyncio.to_thread(self._start, scene)
 
@@ -125,6 +146,8 @@ class Stage:
         folder = self.folder(run.id)
         with staging():
             folder.make()
+            if attempt.attempt_number == 1 and attempt.next_turn in (NextTurn.START, NextTurn.RESTART):
+                folder.clear_workspace()  # no engine has been there yet
             if run.handle is None:
                 self._freeze(run, folder)
             words = self._words(run, attempt, answered, later)
@@ -224,12 +247,13 @@ def start_of(launch: Launch, plan: TurnPlan, note: Path) -> Start:
 
 
 def _record(launch: Launch, plan: TurnPlan) -> dict[str, Any]:
-    """For the attempt, so that a person can start the same turn by hand: everything but the secrets."""
+    """For the attempt, so that a person can start the same turn by hand: everything but the secrets. Blocking."""
     return {
         "argv": list(launch.argv),
         "cwd": str(plan.workspace),
         "env": {name: None if name in launch.secrets else value for name, value in launch.env.items()},
         "secrets": dict(launch.secrets),
         "engine_version": launch.version,
+        "program": digests(launch.program or launch.argv[:1], launch.env),
         "login_files": {name: str(path) for name, path in launch.login_files.items()},
     }

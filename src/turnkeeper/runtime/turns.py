@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 from collections import deque
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -15,11 +16,13 @@ from turnkeeper.core.fcmp import Event, RawRef
 from turnkeeper.core.gate import ExitKind
 from turnkeeper.core.permission import Decision, PermissionAsked, PermissionWithdrawn
 from turnkeeper.core.run import Born, Failure, Handle, RunWarning
-from turnkeeper.core.turn import Remark, SessionOpened, Transcript
+from turnkeeper.core.turn import MAX_SAME_ERROR, Remark, SessionOpened, Transcript
 from turnkeeper.engines import memory
 from turnkeeper.engines.lines import Line, plain
+from turnkeeper.engines.process import OutputNotKept
 from turnkeeper.engines.veil import Pieces
 from turnkeeper.engines.watch import Limit, Watch
+from turnkeeper.runtime import stalls
 from turnkeeper.runtime.clock import Clock
 from turnkeeper.runtime.judging import HowEnded
 from turnkeeper.runtime.session import Session
@@ -34,10 +37,8 @@ NOBODY = 0
 STDERR_LINES = 20
 STDERR_CHARS = 2000
 
-SILENT = {
-    Limit.FIRST_BYTE: "the engine printed nothing at all for {limit:g} s, and nothing of it worked",
-    Limit.IDLE: "the engine fell silent for {limit:g} s in the middle of its turn, and nothing of it worked",
-}
+UNPARSED_LINES = 10
+"""Of stdout: what is remembered of those that nobody understood."""
 
 
 class Interrupt(StrEnum):
@@ -80,6 +81,9 @@ class Turn:
         self._pieces = Pieces(session.secrets)
         session.oom_kills = memory.oom_kills()
         self._stderr: deque[str] = deque(maxlen=STDERR_LINES)
+        self._unparsed: deque[bytes] = deque(maxlen=UNPARSED_LINES)
+        self._has_begun = False
+        """Something was said that belongs to the turn."""
         self._started_at = self._loop.time()
         self._requests: deque[PermissionAsked] = deque()
         """Of permissions that are still to be asked about."""
@@ -89,6 +93,8 @@ class Turn:
         self._moot: asyncio.Future[None] = self._loop.create_future()
         """The agent does not wait for the answer any longer."""
         self._decided: dict[str, int] = {}
+        self._stuck: asyncio.Future[None] = self._loop.create_future()
+        """It gets the same error again and again."""
         self._paused_at = 0.0
         self._paused_sec = 0.0
         session.turn = self
@@ -113,6 +119,7 @@ class Turn:
         if heard is None:
             self._keep_raw(stream, line, now)
             return
+        self._has_begun = self._has_begun or (stream == "stdout" and bool(line.data.strip()))
         if heard.answer:
             self._session.process.write(heard.answer)
         ref = self._recorder.ref(stream, line)
@@ -133,11 +140,15 @@ class Turn:
                     _tell(self._asked)
                 case PermissionWithdrawn(key):
                     self._forget(key)
+        if self.transcript.same_error.count >= MAX_SAME_ERROR:
+            _tell(self._stuck)
         if self.transcript.ended or heard.is_last:
             _tell(self._closed)
             _tell(self._moot)
 
     def _keep_raw(self, stream: str, line: Line, now: datetime) -> None:
+        if stream == "stdout":
+            self._unparsed.append(line.data[:STDERR_CHARS])
         if not self._recorder.add_raw(stream, line, now):
             self._note(Warn.RAW_OUTPUT_CAPPED, "further unparsed output is only in the raw log", now)
         if line.truncated:
@@ -154,11 +165,17 @@ class Turn:
         process = self._session.process
         ends = (process.exited, self._closed, interrupted, process.broken, self._recorder.broken)
         with Watch(
-            process, self._session.timeouts, started_at=self._started_at, paused_sec=self._paused_sec
+            process,
+            self._session.timeouts,
+            started_at=self._started_at,
+            paused_sec=self._paused_sec,
+            has_begun=lambda: self._has_begun,
+            on_silence=self._look_for_questions,
         ) as watch:
-            while not (self._requests or any(end.done() for end in (*ends, watch.over))):
-                await first(*ends, watch.over, self._asked)  # a request may be taken back at once
-            overdue = self._overdue(watch.over.result(), watch.alive) if watch.over.done() else None
+            overdue_ends = (watch.over, self._stuck)
+            while not (self._requests or any(end.done() for end in (*ends, *overdue_ends))):
+                await first(*ends, *overdue_ends, self._asked)  # a request may be taken back at once
+            overdue = await self._overdue(watch) if any(end.done() for end in overdue_ends) else None
         if overdue is None and not any(end.done() for end in ends):
             return self._pause()
         how = await self._how(interrupted, overdue)
@@ -175,12 +192,13 @@ class Turn:
                 # Without a handle the run could not go on at the next start; it comes within moments.
                 await first(self._opened, process.exited, timeout=session.timeouts.result_grace_sec)
             await self._ask_to_stop()
-            await session.end()
+            await self._end()
             return self._ended(ExitKind.ENDED_BY_US)
         error = process.error or self._recorder.error
         if error is not None:
             await session.end()
-            fault = Failure(Code.INTERNAL_ERROR, f"the engine's output could not be taken in: {error}")
+            code = Code.STORAGE_UNAVAILABLE if isinstance(error, OutputNotKept) else Code.INTERNAL_ERROR
+            fault = Failure(code, f"the engine's output could not be taken in: {error}")
             return self._ended(ExitKind.ENDED_BY_US, fault=fault)
         if self._closed.done() and session.dialect.keeps_stdin:
             is_over = process.exited.done()
@@ -190,7 +208,7 @@ class Turn:
         if process.exited.done():
             await self._clear_leftovers()
             return self._ended(session.exit_kind(process.exited.result()))
-        await session.end()
+        await self._end()
         assert overdue is not None
         return self._ended(ExitKind.ENDED_BY_US, timeout=overdue)
 
@@ -265,19 +283,33 @@ class Turn:
             self._session.process.write(self._session.dialect.answer(each.key, Decision(None)))
         self._open, self._requests = None, deque()
 
-    def _overdue(self, limit: Limit, alive: Sequence[str]) -> Failure:
-        """With what was going on: the tool that had not come back, the processes that were there."""
-        evidence = self.stderr or None
-        tools = ", ".join(sorted(set(self.transcript.open_tools.values())))
-        during = f"; it waited for its tool {tools}" if tools else ""
+    def _look_for_questions(self) -> None:
+        """One that is asked on an open line is waited at for ever. Its words count when the process is gone."""
+        for stream, start in self._session.process.open_lines.items():
+            if self._session.dialect.asks(stream, start):
+                _tell(self._closed)
+
+    async def _overdue(self, watch: Watch) -> Failure:
+        """With what was going on: the tool that had not come back, what was alive, what it was connected to."""
+        process, timeouts = self._session.process, self._session.timeouts
+        if not watch.over.done():
+            return stalls.repeating(self.transcript, self.stderr)
+        limit = watch.over.result()
         if limit is Limit.TURN:
-            allowed = self._session.timeouts.turn_sec
-            return Failure(
-                Code.TURN_TIMEOUT, f"the turn took longer than {allowed:g} s{during}", None, evidence
-            )
-        message = SILENT[limit].format(limit=getattr(self._session.timeouts, f"{limit.value}_sec"))
-        there = f"; alive were: {', '.join(alive)}" if alive else ""
-        return Failure(Code.ENGINE_STALLED, f"{message}{during}{there}", None, evidence)
+            return stalls.too_long(self.transcript, timeouts, self.stderr)
+        # Of a resident that said something in an earlier turn, the session is open.
+        is_fresh = process.last_byte_at is None and self.transcript.handle is not None
+        seen = stalls.Seen(
+            alive=watch.alive,
+            connections=await stalls.look(process),
+            resumed=self.transcript.handle if is_fresh else None,
+            hint=self._hint(watch.alive, has_begun=limit is Limit.IDLE),
+        )
+        return stalls.silent(limit, self.transcript, timeouts, seen, self.stderr)
+
+    def _hint(self, alive: Sequence[str], *, has_begun: bool) -> str:
+        unread = map(plain, [*self._unparsed, *self._session.process.open_lines.values()])
+        return self._session.dialect.hint([*alive, *self._stderr, *unread], has_begun=has_begun)
 
     async def _ask_to_stop(self) -> None:
         """An agent that understands a polite request gets a moment to follow it."""
@@ -286,6 +318,16 @@ class Turn:
             process = self._session.process
             process.write(request)
             await first(self._closed, process.exited, timeout=self._session.timeouts.result_grace_sec)
+
+    async def _end(self) -> None:
+        """In the middle of its work: what does not listen is killed, and tidies up nothing."""
+        await self._session.end()
+        exited = self._session.process.exited
+        if exited.done() and exited.result().signal == signal.SIGKILL:
+            message = (
+                "the engine did not stop when it was told to, and was killed; locks of its tools may be left"
+            )
+            self.warnings.append(RunWarning(Warn.ENGINE_ENDED_BY_FORCE, message))
 
     async def _linger(self, interrupted: asyncio.Future[Interrupt]) -> HowEnded:
         """The engine has closed its turn; it gets a moment to exit by itself."""

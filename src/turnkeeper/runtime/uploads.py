@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from weakref import WeakValueDictionary
 
 from turnkeeper.core import lifecycle
-from turnkeeper.core.errors import StorageUnavailable, UploadNotExpected
+from turnkeeper.core.errors import StorageUnavailable
 from turnkeeper.core.run import Run
+from turnkeeper.failpoints import Deed, around
 from turnkeeper.runtime.clock import Clock
+from turnkeeper.runtime.disk import Disk
 from turnkeeper.runtime.jobs import Jobs
 from turnkeeper.runtime.stage import Stage
 from turnkeeper.skills import uploads
@@ -18,20 +21,22 @@ from turnkeeper.skills.durable import sync_folder
 
 
 class Uploads:
-    def __init__(self, jobs: Jobs, stage: Stage, clock: Clock) -> None:
+    def __init__(self, jobs: Jobs, stage: Stage, disk: Disk, clock: Clock) -> None:
         self._jobs = jobs
         self._stage = stage
+        self._disk = disk
         self._clock = clock
-        self._busy: set[str] = set()
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def require(self, run_id: str) -> Run:
-        """Before anything of a body is read: a run that takes no upload says so at once."""
+        """Before anything of a body is read: a run that takes no upload says so at once, and so does a full disk."""
         run = await self._jobs.run(run_id)
         lifecycle.complete_input(run, {}, self._clock())
+        await asyncio.to_thread(self._disk.require_room)
         return run
 
     async def take(self, run_id: str, parts: Sequence[uploads.Part]) -> Run:
-        with self._alone(run_id):
+        async with self._in_turn(run_id):
             run = await self.require(run_id)
             try:
                 files = await asyncio.to_thread(self._store, run, parts)
@@ -39,16 +44,12 @@ class Uploads:
                 raise StorageUnavailable(f"the upload cannot be stored: {error.strerror}") from error
             return await self._jobs.complete_input(run_id, files)
 
-    @contextmanager
-    def _alone(self, run_id: str) -> Iterator[None]:
-        """Two uploads of one run would mix their files."""
-        if run_id in self._busy:
-            raise UploadNotExpected("another upload of this run is being taken at this moment")
-        self._busy.add(run_id)
-        try:
+    @asynccontextmanager
+    async def _in_turn(self, run_id: str) -> AsyncIterator[None]:
+        """Two uploads of one run would mix their files: the second waits, and counts if the first was refused."""
+        turn = self._turns.setdefault(run_id, asyncio.Lock())  # kept alive by those who wait for it
+        async with turn:
             yield
-        finally:
-            self._busy.discard(run_id)
 
     def _store(self, run: Run, parts: Sequence[uploads.Part]) -> uploads.Found:
         """Checked beside its place, then renamed into it: what is refused leaves nothing."""
@@ -60,8 +61,10 @@ class Uploads:
             files = uploads.receive(run.job.contract, run.job.input, parts, staging)
             # There only if the service stopped right here the last time, before anybody was told.
             shutil.rmtree(folder.uploads, ignore_errors=True)
-            staging.rename(folder.uploads)
-            sync_folder(folder.workspace)
+            with around(Deed.PLACE_UPLOAD):
+                staging.rename(folder.uploads)
+            for made in (folder.workspace, folder.root, folder.root.parent):
+                sync_folder(made)  # the upload may be the first that is stored of its run
         finally:
             shutil.rmtree(staging, ignore_errors=True)
         return files

@@ -7,18 +7,17 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 
 from turnkeeper.core import asking, gate, lifecycle
 from turnkeeper.core.change import Change, TurnReport
-from turnkeeper.core.errors import Code, Warn
+from turnkeeper.core.errors import Code, StorageUnavailable, Warn
 from turnkeeper.core.fcmp import Event
 from turnkeeper.core.run import Attempt, Failure, Run, RunWarning
 from turnkeeper.core.statechart import State
 from turnkeeper.core.turn import Transcript
-from turnkeeper.engines.lending import LoginBusy
-from turnkeeper.engines.spawn import SpawnFailed
-from turnkeeper.runtime import judging, verdicts
+from turnkeeper.engines.spawn import replaced_files
+from turnkeeper.failpoints import Deed, around
+from turnkeeper.runtime import judging, launching, verdicts
 from turnkeeper.runtime.clock import Clock
 from turnkeeper.runtime.dispatch import Ticket
 from turnkeeper.runtime.judging import HowEnded, Judgement
@@ -26,17 +25,14 @@ from turnkeeper.runtime.owner import Lost, Owner
 from turnkeeper.runtime.pauses import Pauses
 from turnkeeper.runtime.recorder import Recorder
 from turnkeeper.runtime.session import Session
-from turnkeeper.runtime.stage import Scene, Stage, StageFailed, staging
+from turnkeeper.runtime.stage import Scene, Stage, StageFailed
 from turnkeeper.runtime.turns import Interrupt, Turn
 from turnkeeper.skills.yamltext import load_yaml
 from turnkeeper.store.base import Batch, Notice, Stale, Store
 
 log = logging.getLogger(__name__)
 
-SPAWN_PAUSES_SEC = (0.1, 0.5, 2.0)
-"""A machine that is short of processes or descriptors is asked again, a few times."""
 GIVE_UP_PAUSE_SEC = 1.0
-LOGIN_TRIES, LOGIN_PAUSE_SEC = 120, 0.5
 
 
 @dataclass(slots=True)
@@ -91,9 +87,9 @@ class Worker:
             await self._serve(owner)
         except Lost:
             log.warning("run=%s is left to whoever takes it up next", owner.run_id)
-        except Exception:
+        except Exception as error:
             log.exception("run=%s stopped by a fault of ours", owner.run_id)
-            await self._give_up(owner)
+            await self._give_up(owner, _failure(error))
         finally:
             try:
                 await owner.let_go()
@@ -127,7 +123,8 @@ class Worker:
             change = lifecycle.start_turn(run, owner.lease, self._clock())
             assert change.attempt is not None
             try:
-                started = await owner.patiently(partial(self._store.commit, change))
+                with around(Deed.CLAIM):
+                    started = await owner.patiently(partial(self._store.commit, change))
             except Stale:
                 continue
             owner.replied.clear()  # the reply that is played now; the next can only come after the next question
@@ -140,17 +137,23 @@ class Worker:
         recorder = Recorder(self._store, _batch(run, owner), lambda: owner.interrupt(Interrupt.LOST))
         played = Played(run, attempt, transcript, HowEnded(kind=gate.ExitKind.ENDED_BY_US))
         try:
-            scene = await owner.patiently(partial(self._stage.set, run, attempt))
+            scene = await owner.patiently(partial(launching.retried, partial(self._stage.set, run, attempt)))
             turn = await self._begin(owner, scene, played, recorder)
         except StageFailed as failed:
             played.how = HowEnded(kind=gate.ExitKind.NONZERO, fault=Failure(failed.code, failed.message))
         else:
             if turn is not None:
                 how = await self._pauses.play(owner, turn, recorder, played.attempt)
-                played.how = replace(how, files=await self._stage.files(scene, run.job.contract))
-                played.warnings += turn.warnings
+                played.how = await self._with_files(how, scene, run)
+                played.warnings += [*turn.warnings, *await asyncio.to_thread(_replaced, played.attempt)]
         played.rest = await recorder.close()
         return await self._finish(owner, played)
+
+    async def _with_files(self, how: HowEnded, scene: Scene, run: Run) -> HowEnded:
+        try:
+            return replace(how, files=await self._stage.files(scene, run.job.contract))
+        except StorageUnavailable as error:
+            return _faulty(how, error.message)
 
     async def _begin(self, owner: Owner, scene: Scene, played: Played, recorder: Recorder) -> Turn | None:
         """The process and the first words to it; None if we are told to let go before anything is started."""
@@ -159,6 +162,8 @@ class Worker:
         if owner.session is None or not owner.session.is_alive:
             await owner.let_go()
             fresh = await self._prepare(run, scene)
+            grown = await self._stage.weigh(scene)
+            played.warnings += [grown] if grown else []
         if owner.interrupted.done():
             return None
         played.was_started = True
@@ -166,24 +171,27 @@ class Worker:
         assert session is not None
         played.attempt = replace(played.attempt, launch=session.record)
         if fresh is not None:
-            await _spawn(fresh, f"{self._store.data_id}/{run.id}/{run.attempt_number}.{run.try_number}", logs)
+            await launching.spawn(
+                fresh, f"{self._store.data_id}/{run.id}/{run.attempt_number}.{run.try_number}", logs
+            )
             owner.session = fresh
         else:
-            _redirect(session, logs)
+            launching.redirect(session, logs)
         # With no wait in between: whatever a resident says from here on is of this turn.
         turn = Turn(session, played.transcript, recorder, self._clock)
         words = session.dialect.begin(scene.prompt)
         played.attempt = replace(played.attempt, born=turn.born)
         recorder.bear(turn.born, session.record)
         await self._stage.keep_words(scene, run, words)
-        turn.begin(words)
+        with around(Deed.SPEAK):
+            turn.begin(words)
         return turn
 
     async def _prepare(self, run: Run, scene: Scene) -> Session:
         if run.handle is not None and not run.handle.loadable:
             gone = "the resident process is gone, and its session cannot be loaded"
             raise StageFailed(Code.INTERACTION_PROCESS_LOST, gone)
-        start = await self._stage.start(scene)
+        start = await launching.retried(partial(self._stage.start, scene))
         return Session(start, scene.engine.dialect(scene.plan), run.job.timeouts)
 
     async def _finish(self, owner: Owner, played: Played) -> Run:
@@ -192,7 +200,8 @@ class Worker:
             raise Lost
         if owner.session is not None:
             owner.session.turn = None
-            await owner.session.process.sync()
+            with around(Deed.SYNC_LOGS):
+                played.how = await _synced(owner.session, played.how)
 
         async def decide(run: Run) -> Change:
             if run.is_paused and run.ending is None:
@@ -211,7 +220,8 @@ class Worker:
             report = await asyncio.to_thread(_report, judged, played, owner.parting)
             return lifecycle.finish_turn(run, played.attempt, judged.verdict, report, self._clock())
 
-        run = await owner.commit(decide)
+        with around(Deed.FINISH):
+            run = await owner.commit(decide)
         log.info("run=%s turn %s ended: %s", run.id, run.attempt_number, run.state.value)
         return run
 
@@ -250,14 +260,11 @@ class Worker:
 
         return await owner.commit(decide)
 
-    async def _give_up(self, owner: Owner) -> None:
+    async def _give_up(self, owner: Owner, failure: Failure) -> None:
         """A fault of ours must not leave a run that nobody owns."""
-        failure = Failure(
-            Code.INTERNAL_ERROR, "a fault of ours ended the turn; the service's log has the details"
-        )
 
         async def decide(run: Run) -> Change:
-            attempts = await self._store.attempts(run.id)
+            attempts = await owner.patiently(partial(self._store.attempts, run.id))
             return lifecycle.give_up(run, failure, self._clock(), attempts)
 
         while not owner.is_told(Interrupt.STOPPING):
@@ -266,11 +273,20 @@ class Worker:
                 await owner.commit(decide)
             except Lost:
                 return
-            except OSError:
+            except Exception:  # whatever it is, the next try may find it gone
                 log.exception("run=%s cannot be ended yet", owner.run_id)
                 await asyncio.sleep(GIVE_UP_PAUSE_SEC)
             else:
                 return
+
+
+def _failure(error: Exception) -> Failure:
+    if isinstance(error, StorageUnavailable):
+        return Failure(error.code, error.message)
+    if isinstance(error, OSError):
+        why = f"a file of the run cannot be read or written: {error.strerror or error}"
+        return Failure(Code.STORAGE_UNAVAILABLE, why)
+    return Failure(Code.INTERNAL_ERROR, "a fault of ours ended the turn; the service's log has the details")
 
 
 def _batch(run: Run, owner: Owner) -> Batch:
@@ -283,47 +299,28 @@ def _batch(run: Run, owner: Owner) -> Batch:
     )
 
 
-async def _spawn(session: Session, mark: str, logs: Sequence[Path]) -> None:
+async def _synced(session: Session, how: HowEnded) -> HowEnded:
+    """No verdict stands on bytes that may not be there tomorrow."""
     try:
-        await _move_in(session)
-        await _start(session, mark, logs)
-    except BaseException:
-        await asyncio.to_thread(session.move_out)
-        raise
-
-
-async def _move_in(session: Session) -> None:
-    """Somebody may be trying the engine by hand, with the same login: that is over soon."""
-    for tries_left in reversed(range(LOGIN_TRIES)):
-        with staging():
-            try:
-                await asyncio.to_thread(session.move_in)
-            except LoginBusy:
-                if not tries_left:
-                    raise
-            else:
-                return
-        await asyncio.sleep(LOGIN_PAUSE_SEC)
-
-
-async def _start(session: Session, mark: str, logs: Sequence[Path]) -> None:
-    for pause in (*SPAWN_PAUSES_SEC, None):
-        try:
-            session.start(mark, *logs)
-        except SpawnFailed as failed:
-            if pause is None or not failed.is_passing:
-                code = Code.STORAGE_UNAVAILABLE if failed.subject == "output" else Code.ENGINE_NOT_READY
-                raise StageFailed(code, str(failed)) from failed
-            await asyncio.sleep(pause)
-        else:
-            return
-
-
-def _redirect(session: Session, logs: Sequence[Path]) -> None:
-    try:
-        session.process.redirect(*logs)
+        await session.process.sync()
     except OSError as error:
-        raise StageFailed(Code.STORAGE_UNAVAILABLE, f"the raw log cannot be written: {error}") from error
+        log.error("%s: its raw log is not on the disk: %s", session.process.mark, error)
+        return _faulty(how, f"the raw log cannot be kept: {error.strerror}")
+    return how
+
+
+def _faulty(how: HowEnded, message: str) -> HowEnded:
+    """A turn that was cut off needs no files: nobody judges it."""
+    if how.fault is not None or how.is_cut_off:
+        return how
+    return replace(how, fault=Failure(Code.STORAGE_UNAVAILABLE, message))
+
+
+def _replaced(attempt: Attempt) -> list[RunWarning]:
+    """What runs is what was started, whatever is on the disk by now; but it may be why it behaved as it did."""
+    gone = replaced_files((attempt.launch or {}).get("program", {}))
+    words = f"replaced or removed while the engine ran: {', '.join(gone)}"
+    return [RunWarning(Warn.ENGINE_REPLACED, words)] if gone else []
 
 
 def _said(played: Played, parting: Sequence[RunWarning]) -> TurnReport:
@@ -346,6 +343,9 @@ def _report(judged: Judgement, played: Played, parting: Sequence[RunWarning]) ->
     if isinstance(judged.verdict, gate.Wait):
         question, about = asking.question(played.transcript.messages, load_yaml)
         warnings += about
+    if isinstance(judged.verdict, gate.Cancel) and played.was_started and report.handle is None:
+        untold = "the run was canceled before its engine had named a session: nothing of it can be resumed"
+        warnings.append(RunWarning(Warn.SESSION_NOT_NAMED, untold))
     if isinstance(judged.verdict, gate.Succeed) and claim.marker and not claim.marker_in_last:
         warnings.append(RunWarning(Warn.MARKER_BEFORE_LAST_MESSAGE, "more was said after the done marker"))
     return replace(
