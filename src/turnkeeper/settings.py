@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import tomllib
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,9 +20,12 @@ from pydantic_settings import (
 )
 
 from turnkeeper.core.errors import SettingsInvalid
+from turnkeeper.core.retention import Limits, Part
 from turnkeeper.core.run import Permissions, Timeouts
 
 Seconds = Annotated[float, Field(gt=0, le=365 * 24 * 3600)]
+Days = Annotated[float, Field(gt=0, le=100 * 365)]
+GB = 10**9
 EnvEntry = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*(=.*)?$")]
 SECRET = "token"
 """A setting whose value is never repeated."""
@@ -31,7 +35,7 @@ OURS = frozenset({"HOME", "TMPDIR", "TURNKEEPER_RUN"})
 """Variables that are the run's own."""
 NOT_SETTINGS = frozenset({"CONFIG", "RUN", "URL"})
 """Names with our prefix that mean something else: this file's path, the mark of an engine, a client's server."""
-NESTED = frozenset({"ENGINES", "TIMEOUTS"})
+NESTED = frozenset({"ENGINES", "RETENTION", "TIMEOUTS"})
 """Settings that have settings below them, after two underscores."""
 
 _LIMITS = Timeouts()
@@ -52,6 +56,27 @@ class TimeoutSettings(BaseModel):
 
     def core(self) -> Timeouts:
         return Timeouts(**self.model_dump())
+
+
+class RetentionSettings(BaseModel):
+    """What is removed by itself; nothing, unless a limit is set. Runs that wait never are."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    runs_days: Days | None = None
+    homes_days: Days | None = None
+    logs_days: Days | None = None
+    max_gb: Annotated[float, Field(gt=0, le=10**6)] | None = None
+
+    def limits(self) -> tuple[Limits, ...]:
+        days = {Part.RUNS: self.runs_days, Part.HOMES: self.homes_days, Part.LOGS: self.logs_days}
+        ages = [
+            Limits(part=part, older_than=timedelta(days=count))
+            for part, count in days.items()
+            if count is not None
+        ]
+        # Last: what is too old may be all that is too much.
+        return (*ages, *([Limits(keep_bytes=int(self.max_gb * GB))] if self.max_gb is not None else []))
 
 
 class EngineSettings(BaseModel):
@@ -123,7 +148,9 @@ class Settings(BaseSettings):
     session_timeout_sec: Seconds = 1200
     upload_timeout_sec: Seconds = 3600
     max_upload_mb: int = Field(default=64, ge=1, le=4096)
+    min_free_mb: int = Field(default=256, ge=0)
     timeouts: TimeoutSettings = TimeoutSettings()
+    retention: RetentionSettings = RetentionSettings()
     engines: dict[str, EngineSettings] = Field(default_factory=dict)
 
     @field_validator("skills_dir", mode="before")

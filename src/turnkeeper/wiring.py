@@ -26,7 +26,10 @@ from turnkeeper.engines.base import Engine, EngineConfig
 from turnkeeper.engines.managed import Installed as Installed
 from turnkeeper.engines.managed import Report
 from turnkeeper.engines.registry import engines
+from turnkeeper.failpoints import Deed, around
+from turnkeeper.runtime.alarm import alarm_of
 from turnkeeper.runtime.clock import Clock, utc_now
+from turnkeeper.runtime.disk import Disk
 from turnkeeper.runtime.dispatch import Capacity
 from turnkeeper.runtime.doctor import Diagnosis as Diagnosis
 from turnkeeper.runtime.doctor import Visit, examine
@@ -34,9 +37,11 @@ from turnkeeper.runtime.house import House, Parts
 from turnkeeper.runtime.intake import Policy
 from turnkeeper.runtime.stage import Stage
 from turnkeeper.settings import EngineSettings, Settings, default_data_dir
+from turnkeeper.skills.durable import write_whole
 from turnkeeper.skills.install import Library
 from turnkeeper.skills.package import Shelf
 from turnkeeper.skills.workspace import RunFolder
+from turnkeeper.store import threads
 from turnkeeper.store.base import Reads
 from turnkeeper.store.reads import DATABASE as DATABASE
 from turnkeeper.store.reads import SqliteReads
@@ -50,8 +55,16 @@ log = logging.getLogger(__name__)
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 BACKLOG = 2048
+"""Connections that may wait in the kernel to be accepted."""
+ACCEPTS = 1
+"""How many are accepted at once. asyncio takes this from the backlog, and with no descriptor left it tries, fails,
+logs and sets a timer that many times, each second: with thousands of them nobody would be answered meanwhile."""
+THREADS = min(32, (os.cpu_count() or 1) + 4)
+"""For whatever would make the event loop wait; as many as Python would use."""
 GRACE_SEC = 5
 """How long open connections may take to finish at a stop."""
+KEEPALIVE_SEC, DEAD_PEER_SEC = 60, 120
+"""Of a connection: how long it may be silent before it is tried, and how long nobody may take what was sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,18 +96,20 @@ class Archive:
 async def running(settings: Settings, *, clock: Clock = utc_now) -> AsyncIterator[Service]:
     """A whole service on its own socket; leaving the context stops it gracefully."""
     prepare_data_dir(settings.data_dir)
-    token = settings.token or own_token(settings.data_dir)
     # The lock on the data directory comes first: who starts twice is told of the other server, not of its port.
     house = await open_house(settings, clock)
     beacon.put_out(settings.data_dir)
     async with contextlib.AsyncExitStack() as undo:
         undo.push_async_callback(house.stop)
+        token = settings.token or own_token(settings.data_dir)
         listener = undo.enter_context(contextlib.closing(_listen(settings)))
         await house.start()
         door = Door(token, house.store.data_id, clock)
         guard = _guard(settings, house, door)
         await undo.enter_async_context(_serving(_server_config(guard), listener))
         undo.callback(house.begin_stop)
+        if house.alarm is not None:
+            house.alarm.start()
         undo.enter_context(beacon.lit(settings.data_dir, _beacon(_url(listener), house)))
         yield Service(_url(listener), token, house, door, guard.traffic)
 
@@ -122,6 +137,7 @@ async def serve(
     os.umask(0o077)  # whatever we write is nobody else's to read
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
+    loop.set_default_executor(threads.started(THREADS, "turnkeeper-work"))
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     async with running(settings) as service:
@@ -161,6 +177,7 @@ async def open_house(settings: Settings, clock: Clock) -> House:
         shelf=shelf,
         library=library,
         runs_dir=settings.data_dir / "runs",
+        disk=Disk(settings.data_dir, settings.min_free_mb),
         capacity=Capacity(slots=settings.slots, sticky_slots=settings.sticky_slots, engine_limits=limits),
         policy=Policy(
             max_queued=settings.max_queued,
@@ -170,6 +187,8 @@ async def open_house(settings: Settings, clock: Clock) -> House:
             timeouts=settings.timeouts.core(),
         ),
         clock=clock,
+        alarm=alarm_of(asyncio.get_running_loop()),
+        retention=settings.retention.limits(),
     )
     return House(parts)
 
@@ -252,7 +271,7 @@ def prepare_data_dir(data_dir: Path) -> None:
 
 
 def own_token(data_dir: Path) -> str:
-    """Made at the first start and kept in a file that only the owner can read."""
+    """Made at the first start and kept in a file that only the owner can read. For who has the lock."""
     path = data_dir / TOKEN
     try:
         token = _kept_token(path)
@@ -264,10 +283,10 @@ def own_token(data_dir: Path) -> str:
 
 
 def _kept_token(path: Path) -> str:
-    with contextlib.suppress(FileExistsError):
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(file, "w") as out:
-            out.write(secrets.token_urlsafe(32) + "\n")
+    if not os.path.lexists(path):
+        # Whole or not at all: a start that was cut off must not leave a file that no later one can use.
+        with around(Deed.KEEP_TOKEN):
+            write_whole(path, f"{secrets.token_urlsafe(32)}\n".encode())
     if not path.is_file():
         return ""
     if stat.S_IMODE(path.stat().st_mode) & 0o077:
@@ -278,11 +297,16 @@ def _kept_token(path: Path) -> str:
 def _listen(settings: Settings) -> socket.socket:
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     # Named as TCP, else asyncio leaves Nagle's algorithm on, and every answer takes 40 ms.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener = _Listener(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # Each connection has these from here. A peer that vanished, or takes nothing any more, is let go of by the kernel:
+    # a heartbeat that nobody acknowledges is what tells.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_SEC)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, DEAD_PEER_SEC * 1000)
     try:
         listener.bind((settings.host, settings.port))
-        listener.listen(BACKLOG)
+        listener.listen()
     except (OSError, TypeError) as error:
         listener.close()
         raise SettingsInvalid(f"cannot listen on {settings.host}:{settings.port}: {_why(error)}") from error
@@ -321,7 +345,14 @@ def _server_config(guard: Guard) -> uvicorn.Config:
         server_header=False,
         date_header=False,
         timeout_graceful_shutdown=GRACE_SEC,
+        backlog=ACCEPTS,
     )
+
+
+class _Listener(socket.socket):
+    def listen(self, backlog: int = BACKLOG, /) -> None:
+        """Whatever asyncio wants: what it asks for is how many it accepts at once."""
+        super().listen(max(backlog, BACKLOG))
 
 
 class _Server(uvicorn.Server):

@@ -144,6 +144,14 @@ class TestRunning:
             assert not (data_dir / "token").exists(), "who only looks makes none"
 
 
+@pytest.mark.failure("V03")
+def test_a_disk_that_is_almost_full(tmp_path: Path) -> None:
+    shown = line(look(tmp_path / "data", TURNKEEPER_MIN_FREE_MB="1000000000"), "disk", code=1)
+    assert shown.startswith("fail disk ")
+    assert "GB free, and no new work is taken: " in shown
+    assert "fix: make room (turnkeeper prune deletes old runs)" in shown
+
+
 class TestSlots:
     async def test_held_by_a_run_that_waits(self, tmp_path: Path) -> None:
         async with started(tmp_path / "data", TURNKEEPER_SLOTS="3", TURNKEEPER_STICKY_SLOTS="2") as daemon:

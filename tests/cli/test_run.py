@@ -214,6 +214,15 @@ def test_a_service_that_cannot_start(machine: Machine) -> None:
     assert "service.log" in refused.stderr
 
 
+@pytest.mark.failure("V03")
+def test_a_disk_that_is_almost_full(machine: Machine) -> None:
+    refused = machine.call(*NOTES, TURNKEEPER_MIN_FREE_MB="1000000000")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "no new work is taken" in refused.stderr
+    assert "turnkeeper prune" in refused.stderr
+    assert not machine.told("list")["jobs"]
+
+
 class TestElsewhere:
     """With an address, nothing is ever started."""
 

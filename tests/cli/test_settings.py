@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from turnkeeper.core.errors import SettingsInvalid
+from turnkeeper.core.retention import Limits, Part
 from turnkeeper.settings import load_settings
 
 
@@ -36,6 +38,8 @@ def refused() -> str:
         ("UPLOAD_TIMEOUT_SEC", "-5", "TURNKEEPER_UPLOAD_TIMEOUT_SEC = '-5': "),
         ("STICKY_SLOTS", "1.5", "TURNKEEPER_STICKY_SLOTS = '1.5': "),
         ("SLOTS", "two\nlines", r"TURNKEEPER_SLOTS = 'two\nlines': "),
+        ("RETENTION__RUNS_DAYS", "0", "TURNKEEPER_RETENTION__RUNS_DAYS = '0': "),
+        ("RETENTION__WAITING_DAYS", "3", "TURNKEEPER_RETENTION__WAITING_DAYS = '3': "),
         ("ENGINES__DEMO__SPEED", "fast", "TURNKEEPER_ENGINES__DEMO__SPEED = (not shown): "),
         ("ENGINES__CODEX__COMMAND", "'codex", "TURNKEEPER_ENGINES__CODEX__COMMAND = "),
         ("SLOT", "5", "there is no setting TURNKEEPER_SLOT; known are: "),
@@ -70,3 +74,17 @@ def test_wrong_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: bytes
     path.write_bytes(text)
     monkeypatch.setenv("TURNKEEPER_CONFIG", str(path))
     assert refused().startswith(words.format(path=path))
+
+
+def test_what_is_removed_by_itself(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert load_settings().retention.limits() == ()
+    config = tmp_path / "turnkeeper.toml"
+    config.write_text("[retention]\nruns_days = 90\nhomes_days = 0.5\nmax_gb = 1.5\n")
+    monkeypatch.setenv("TURNKEEPER_CONFIG", str(config))
+    assert load_settings().retention.limits() == (
+        Limits(older_than=timedelta(days=90)),
+        Limits(older_than=timedelta(hours=12), part=Part.HOMES),
+        Limits(keep_bytes=1_500_000_000),
+    )
+    monkeypatch.setenv("TURNKEEPER_RETENTION__RUNS_DAYS", "30")
+    assert load_settings().retention.limits()[0] == Limits(older_than=timedelta(days=30))

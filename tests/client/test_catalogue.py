@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -131,6 +132,28 @@ class TestService:
         assert status.status == "ready"
         assert status.slots.total >= status.slots.free
         assert set(status.runs) >= {"queued", "succeeded"}
+
+    def test_prune(self, client: Client) -> None:
+        """Others use this service, too: what is removed here is what only this test has."""
+        run = client.run("interview", engine="demo", interactive=True)
+        run.info(wait=30)
+        run.cancel()
+        found = client.prune(older_than=0, status="canceled", dry_run=True)
+        (mine,) = [each for each in found.runs if each.run_id == run.id]
+        assert (mine.status, mine.skill_id, mine.since) == ("canceled", "interview", run.info().finished_at)
+        assert found.bytes.total == found.bytes.homes + found.bytes.logs + found.bytes.files > 0
+        assert (found.dry_run, found.only, found.remaining_bytes) == (True, "runs", None)
+        homes = client.prune(timedelta(0), status=["canceled"], only="homes")
+        assert run.id in [each.run_id for each in homes.runs]
+        assert run.info().status == "canceled"
+        assert client.prune(keep_bytes=10**15).remaining_bytes is not None
+        with pytest.raises(ApiError) as refused:
+            client.prune()
+        assert (refused.value.code, refused.value.status) == ("INVALID_REQUEST", 400)
+
+    async def test_prune_meanwhile(self, aclient: AsyncClient) -> None:
+        found = await aclient.prune(timedelta(days=1000), keep_bytes=10**15, only="logs", dry_run=True)
+        assert (found.count, found.only, found.runs) == (0, "logs", ())
 
     def test_sign_in(self, client: Client, service: Service) -> None:
         sign_in = client.sign_in()

@@ -68,6 +68,9 @@ def jobs() -> Iterator[Bad]:
     yield job("unknown member of a profile", Code.UNKNOWN_FIELD, interactive_profile={"kind": "auto", "a": 1})
     yield job("field of 100,000 characters", Code.UNKNOWN_FIELD, **{"x" * 100_000: 1})
     yield job("1000 unknown fields", Code.UNKNOWN_FIELD, **{f"k{n}": n for n in range(1000)})
+    many = {f"k{n}": n for n in range(1000)}
+    yield job("1000 unknown options", Code.UNKNOWN_FIELD, runtime_options={"timeouts": many})
+    yield job("profile of 1000 members", Code.UNKNOWN_FIELD, interactive_profile=many)
     twice: Json = {"execution_mode": "auto", "runtime_options": {"execution_mode": "interactive"}}
     yield job("option given twice", Code.OPTION_CONFLICT, **twice)
     yield job("input that does not fit", Code.INPUT_INVALID, skill_id="typed", input={"pages": 0})

@@ -28,7 +28,7 @@ async def connected(
     async with client.http.stream("GET", url, params=params, headers=headers) as answer:
         assert answer.status_code == 200, await answer.aread()
         assert answer.headers["content-type"].startswith("text/event-stream")
-        assert answer.headers["cache-control"] == "no-store"
+        assert answer.headers["cache-control"] == "no-store, no-transform"
         yield frames(answer.aiter_bytes())
 
 

@@ -21,6 +21,7 @@ METHODS = {"get", "put", "post", "delete", "options", "head", "patch", "trace"}
 AT_THE_START = {Code.SETTINGS_INVALID, Code.DATA_DIR_IN_USE, Code.SCHEMA_TOO_NEW}
 
 OPEN = ("/healthz", "/readyz", "/v1/session")
+NEW_WORK = ("/v1/jobs", "/v1/jobs/{run_id}/upload", "/v1/skills")
 
 
 @pytest.fixture(scope="module")
@@ -91,11 +92,12 @@ async def test_every_operation_documents_its_refusals_and_no_others(described: J
     for path, method, operation in operations(described):
         refusals = {status for status in operation["responses"] if status >= "400"}
         assert refusals >= {"403", "413", "500"}, "what the guard and a fault of ours answer everywhere"
-        assert refusals <= {"400", "401", "403", "404", "409", "413", "429", "500", "503"}
+        assert refusals <= {"400", "401", "403", "404", "409", "413", "429", "500", "503", "507"}
         assert ("401" in refusals) == (path not in OPEN or (method, path) == ("post", "/v1/session")), path
         assert ("400" in refusals) == ("parameters" in operation or "requestBody" in operation), path
         assert ("404" in refusals) == ("{" in path or (method, path) == ("post", "/v1/jobs")), path
         assert ("429" in refusals) == ((method, path) == ("post", "/v1/jobs")), path
+        assert ("507" in refusals) == (method == "post" and path in NEW_WORK), path
         for status in refusals:
             content = operation["responses"][status]["content"]
             if (path, status) == ("/readyz", "503"):

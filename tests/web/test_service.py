@@ -129,7 +129,10 @@ async def test_status_names_who_holds_a_slot_while_it_waits(tmp_path: Path) -> N
                 }
             ],
             "held_count": 1,
+            "storage": told["storage"],
         }
+        assert told["storage"]["free_bytes"] > told["storage"]["min_free_bytes"] == 256 * 1024 * 1024
+        assert told["storage"]["low"] is False
         assert run["wait_deadline_at"] is not None
         await client.cancel(first)
         await client.ended(first)

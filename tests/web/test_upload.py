@@ -198,6 +198,14 @@ class TestRefused:
         path = won.json()["files"]["document"]
         assert [each.name for each in (workspace(place, run_id) / "uploads").iterdir()] == [Path(path).name]
 
+    async def test_one_that_is_refused_does_not_keep_others_out(self, client: Client) -> None:
+        """Whoever lost the answer to a first try sends it again while that is still looked at."""
+        run_id = await held(client)
+        bad = [post(client, run_id, another=(f"{n}.txt", b"no such input")) for n in range(7)]
+        *refused, taken = await asyncio.gather(*bad, post(client, run_id, document=("a.txt", b"good")))
+        assert taken.status_code == 200, taken.text
+        assert {answer.status_code for answer in refused} <= {400, 409}
+
     async def test_the_job_names_files_and_brings_values(self, client: Client) -> None:
         for given in (
             {"title": 1},

@@ -13,6 +13,7 @@ from turnkeeper.cli.browse import open_page
 from turnkeeper.cli.doctor import doctor
 from turnkeeper.cli.fetch import artifacts, result
 from turnkeeper.cli.listing import list_runs
+from turnkeeper.cli.prune import prune
 from turnkeeper.cli.reply import cancel, reply
 from turnkeeper.cli.run import run, watch
 from turnkeeper.cli.serve import serve
@@ -35,6 +36,7 @@ app.command(rich_help_panel=RUNS)(artifacts)
 app.command(rich_help_panel=RUNS)(runs.show)
 app.command(rich_help_panel=RUNS)(runs.audit)
 app.command(rich_help_panel=SERVICE)(serve)
+app.command(rich_help_panel=SERVICE)(prune)
 app.command("open", rich_help_panel=SERVICE)(open_page)
 app.command(rich_help_panel=SERVICE)(doctor)
 app.add_typer(skills.app, name="skills", rich_help_panel=SERVICE)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,6 +21,7 @@ from turnkeeper.cli.terminal import counted
 from turnkeeper.client import ApiError, Client, ClientError, ServiceUnreachable, Status
 from turnkeeper.core.errors import TurnkeeperError
 from turnkeeper.engines.base import Engine
+from turnkeeper.runtime.disk import Disk
 from turnkeeper.runtime.doctor import Check, Outcome
 from turnkeeper.settings import Settings, default_data_dir
 from turnkeeper.web import views
@@ -29,7 +29,9 @@ from turnkeeper.web import views
 ANSWER_SEC, ENGINES_SEC = 5, 20
 """How long the service may take to answer, and for its engines: it may have to ask them for their versions first."""
 SCARCE, GONE = 1_000_000_000, 100_000_000
-"""Free bytes below which there is a warning, and below which neither database nor workspaces can grow for long."""
+"""Free bytes below which there is a warning, and below which neither database nor workspaces can grow for long,
+whatever the setting says about new work."""
+MAKE_ROOM = "make room (turnkeeper prune deletes old runs), or name a --data-dir on another disk"
 GIVE_TOKEN = "set TURNKEEPER_TOKEN to the one that it was started with"
 
 
@@ -70,7 +72,7 @@ def look(settings: Settings) -> Checkup:
     found = beacon.sight(settings.data_dir)
     service, told = _service(settings, found)
     return Checkup(
-        checks=[_folder(settings.data_dir), _database(settings), _disk(settings.data_dir), *service],
+        checks=[_folder(settings.data_dir), _database(settings), _disk(settings), *service],
         beacon=found.beacon if found.owner else None,
         status=told.status if told else None,
         engines=told.engines if told else [_engine(each) for each in known.values()],
@@ -111,14 +113,18 @@ async def _count_runs(settings: Settings) -> int:
         return sum((await archive.store.counts()).values())
 
 
-def _disk(data_dir: Path) -> Check:
+def _disk(settings: Settings) -> Check:
+    disk = Disk(_nearest(settings.data_dir), settings.min_free_mb)
     try:
-        free = shutil.disk_usage(_nearest(data_dir)).free
-    except OSError as error:
-        return Check("disk", Outcome.FAIL, f"it cannot be looked at: {error.strerror}")
-    outcome = Outcome.FAIL if free < GONE else Outcome.WARN if free < SCARCE else Outcome.OK
-    fix = None if outcome is Outcome.OK else "make room, or name a --data-dir on another disk"
-    return Check("disk", outcome, f"{free / 1e9:.1f} GB free", fix)
+        space = disk.space()
+    except TurnkeeperError as error:
+        return Check("disk", Outcome.FAIL, error.message)
+    free = f"{space.free / 1e9:.1f} GB free"
+    if short := disk.shortage(space):
+        words = f"{free}, and no new work is taken: {short} (TURNKEEPER_MIN_FREE_MB={disk.min_free_mb})"
+        return Check("disk", Outcome.FAIL, words, MAKE_ROOM)
+    outcome = Outcome.FAIL if space.free < GONE else Outcome.WARN if space.free < SCARCE else Outcome.OK
+    return Check("disk", outcome, free, None if outcome is Outcome.OK else MAKE_ROOM)
 
 
 # The service

@@ -31,6 +31,7 @@ RunArgument = Annotated[
     str, typer.Argument(metavar="RUN", help="Its id or the beginning of it, or last.", autocompletion=run_ids)
 ]
 Json = Mapping[str, Any]
+HOME = "home"
 MOST_LIKE = 200
 """Runs that a text may fit before those are picked whose id begins with it."""
 
@@ -132,7 +133,7 @@ async def _run(archive: Archive, given: str, data_dir: Path) -> Run:
 
 async def _audit(settings: Settings, given: str) -> tuple[str, list[dict[str, Any]]]:
     from turnkeeper import wiring
-    from turnkeeper.runtime.audit import judge_again
+    from turnkeeper.runtime.audit import judge_again, why_not
 
     async with wiring.archive(settings) as archive:
         run = await _run(archive, given, settings.data_dir)
@@ -147,6 +148,7 @@ async def _audit(settings: Settings, given: str) -> tuple[str, list[dict[str, An
                     "stored": attempt.verdict,
                     "again": opinion and opinion.again,
                     "agrees": opinion and opinion.agrees,
+                    "why_not": why_not(archive.stage, run, attempt),
                 }
             )
         return run.id, found
@@ -220,7 +222,7 @@ def _moment(text: str) -> datetime:
 
 def _print_attempt(found: Record, attempt: Json, *, as_json: bool) -> None:
     command = None
-    if found.folder is not None and attempt["launch"]:
+    if attempt["launch"] and found.folder is not None and (found.folder / HOME).exists():
         command = by_hand(attempt["launch"], found.folder / "raw" / f"{_number(attempt)}.stdin")
     if as_json:
         print_json({**attempt, "command": command})
@@ -245,6 +247,8 @@ def _seen(run: Json, attempt: Json) -> Json:
 def _to_repeat(found: Record, attempt: Json, command: str | None) -> str:
     if command is not None:
         return f"By hand (it plays in the run's own folder and session):\n\n{command}"
+    if attempt["launch"] is not None and found.folder is not None:
+        return "It cannot be played by hand any more: the run's home was deleted."
     if attempt["launch"] is not None:
         words = f"turnkeeper show {found.run['run_id']} --attempt {attempt['attempt']}"
         return f"How to play it by hand is told on the service's own machine: {words}"
@@ -294,6 +298,6 @@ def _opinion_text(opinion: Json) -> str:
     stored = _verdict(opinion["stored"])
     turn = f"{opinion['attempt']}.{opinion['try']}"
     if opinion["agrees"] is None:
-        return printable(f"{turn}  {stored}  (nothing to compare with)")
+        return printable(f"{turn}  {stored}  ({opinion['why_not']})")
     again = "the same again" if opinion["agrees"] else f"NOW {_verdict(opinion['again'])}"
     return printable(f"{turn}  {stored}  ({again})")

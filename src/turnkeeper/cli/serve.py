@@ -18,6 +18,7 @@ from turnkeeper import __version__
 from turnkeeper.beacon import TOKEN
 from turnkeeper.cli.terminal import USAGE, DataDir, complain
 from turnkeeper.core.errors import TurnkeeperError
+from turnkeeper.runtime.alarm import WatchedLoop
 from turnkeeper.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -68,7 +69,8 @@ def serve(
     )
     try:
         settings = load_settings(data_dir=data_dir, skills_dir=skills_dir, host=host, port=port)
-        asyncio.run(_serve(settings, idle_stop, as_json=as_json))
+        with asyncio.Runner(loop_factory=WatchedLoop) as runner:
+            runner.run(_serve(settings, idle_stop, as_json=as_json))
     except TurnkeeperError as error:
         complain(error.message)
         raise typer.Exit(USAGE) from None

@@ -32,10 +32,9 @@ from turnkeeper.client.records import (
     Receipt,
     RunInfo,
     Schemas,
-    SignIn,
     Skill,
-    Status,
 )
+from turnkeeper.client.service_records import Pruned, SignIn, Status
 from turnkeeper.client.sync import Client, Run
 
 __all__ = [
@@ -53,6 +52,7 @@ __all__ = [
     "Finding",
     "Log",
     "Option",
+    "Pruned",
     "Question",
     "Receipt",
     "Run",

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -31,10 +32,9 @@ from turnkeeper.client.records import (
     Receipt,
     RunInfo,
     Schemas,
-    SignIn,
     Skill,
-    Status,
 )
+from turnkeeper.client.service_records import Pruned, SignIn, Status
 
 if TYPE_CHECKING:
     from turnkeeper.client.wire import AsyncWire
@@ -179,6 +179,20 @@ class AsyncClient:
 
     async def status(self) -> Status:
         return await self._wire.send(calls.status())
+
+    async def prune(
+        self,
+        older_than: timedelta | float | None = None,
+        keep_bytes: int | None = None,
+        status: str | Sequence[str] | None = None,
+        only: str | None = None,
+        dry_run: bool = False,
+    ) -> Pruned:
+        """Removes runs that ended so long ago (in seconds), or the oldest until all of them fit; or both.
+
+        `only`: just their "homes" or "logs". Runs that wait are removed only if `status` names `waiting_user`.
+        """
+        return await self._wire.send(calls.prune(older_than, keep_bytes, status, only, dry_run=dry_run))
 
     async def sign_in(self) -> SignIn:
         """An address that opens the page in a browser without the token, once."""

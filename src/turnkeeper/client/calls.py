@@ -10,12 +10,13 @@ import math
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import IO, Any, Generic, TypeVar
 from urllib.parse import quote
 
 import msgspec
 
-from turnkeeper.client import records
+from turnkeeper.client import records, service_records
 from turnkeeper.client.errors import ApiError
 from turnkeeper.client.files import Part, Upload
 from turnkeeper.client.records import Json, decoded
@@ -28,6 +29,8 @@ LONGEST_WAIT = 60
 """Seconds that the service holds an answer back at most."""
 UNPACKING_SEC = 60.0
 """Files are written and checked before the service says that it has them."""
+PRUNING_SEC = 3600.0
+"""A hundred thousand folders take their time."""
 UPLOADED = frozenset({"UPLOAD_NOT_EXPECTED"})
 
 
@@ -264,15 +267,41 @@ def engine(name: str) -> Call[records.Engine]:
     return Call("GET", _path("engines", name), _reads(records.Engine))
 
 
-def status() -> Call[records.Status]:
-    return Call("GET", "/v1/status", _reads(records.Status))
+def status() -> Call[service_records.Status]:
+    return Call("GET", "/v1/status", _reads(service_records.Status))
 
 
-def sign_in(url: str) -> Call[records.SignIn]:
+def prune(
+    older_than: timedelta | float | None,
+    keep_bytes: int | None,
+    status: str | Sequence[str] | None,
+    only: str | None,
+    *,
+    dry_run: bool,
+) -> Call[service_records.Pruned]:
+    """A second try would only tell what the first had left over."""
+    body = {
+        "older_than_sec": older_than.total_seconds() if isinstance(older_than, timedelta) else older_than,
+        "keep_bytes": keep_bytes,
+        "status": [status] if isinstance(status, str) else status and list(status),
+        "only": only,
+        "dry_run": dry_run,
+    }
+    return Call(
+        "POST",
+        "/v1/prune",
+        _reads(service_records.Pruned),
+        body=_json({name: value for name, value in body.items() if value is not None}),
+        is_safe=dry_run,
+        wait=PRUNING_SEC,
+    )
+
+
+def sign_in(url: str) -> Call[service_records.SignIn]:
     """Its address by the name that we came by: the service cannot know how it is reached from here."""
 
-    def parse(answer: bytes) -> records.SignIn:
-        told = decoded(answer, records.SignIn)
+    def parse(answer: bytes) -> service_records.SignIn:
+        told = decoded(answer, service_records.SignIn)
         return msgspec.structs.replace(told, url=f"{url}/#code={told.code}")
 
     return Call("POST", "/v1/session/codes", parse)

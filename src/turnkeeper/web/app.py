@@ -11,7 +11,18 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from turnkeeper import __version__
 from turnkeeper.runtime.house import House
-from turnkeeper.web import catalogue, events, files, jobs, page, problems, service, session, uploads
+from turnkeeper.web import (
+    catalogue,
+    events,
+    files,
+    jobs,
+    page,
+    problems,
+    retention,
+    service,
+    session,
+    uploads,
+)
 from turnkeeper.web.door import PAGE_KEY, Door
 from turnkeeper.web.guard import OPEN_PATHS
 from turnkeeper.web.parts import PROBLEM, refusal
@@ -88,7 +99,7 @@ def make_app(house: House, door: Door, *, heartbeat_sec: float = events.HEARTBEA
     app.state.house = house
     app.state.door = door
     app.state.heartbeat_sec = heartbeat_sec
-    for module in (jobs, uploads, events, files, catalogue, service, session, page):
+    for module in (jobs, uploads, events, files, catalogue, retention, service, session, page):
         app.include_router(module.router)
     app.add_middleware(SmallLists)
     app.mount(page.STATIC, GZipMiddleware(page.Files()))

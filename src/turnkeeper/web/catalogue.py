@@ -17,10 +17,10 @@ from turnkeeper.runtime.house import House
 from turnkeeper.skills.lint import lint
 from turnkeeper.web import catalogue_schemas as schemas
 from turnkeeper.web import views
-from turnkeeper.web.parts import HouseOf
+from turnkeeper.web.parts import HouseOf, problems
 from turnkeeper.web.uploads import ZIP, multipart, parts_of
 
-router = APIRouter(prefix="/v1", tags=["catalogue"])
+router = APIRouter(prefix="/v1", tags=["catalogue"], responses=problems(503))
 
 
 @router.get("/skills", response_model=schemas.Skills)
@@ -30,7 +30,12 @@ async def list_skills(house: HouseOf) -> dict[str, Any]:
     return {"skills": [_skill(house, skill) if skill else _broken(house, broken) for skill, broken in found]}
 
 
-@router.post("/skills", response_model=schemas.SkillOut, openapi_extra=multipart("A skill's folder.", ZIP))
+@router.post(
+    "/skills",
+    response_model=schemas.SkillOut,
+    responses=problems(507),
+    openapi_extra=multipart("A skill's folder.", ZIP),
+)
 async def install_skill(
     request: Request,
     response: Response,
@@ -38,6 +43,7 @@ async def install_skill(
     replace: Annotated[bool, Query(description="Also by a version that is not higher.")] = False,
 ) -> dict[str, Any]:
     """A new skill, or a higher version of one that was installed in this way; once it answers, it is durable."""
+    await asyncio.to_thread(house.disk.require_room)
     async with parts_of(request) as parts:
         if [part.name for part in parts] != list(ZIP):
             names = ", ".join(repr(part.name) for part in parts) or "none"

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response, StreamingResponse
 
-from turnkeeper.core.errors import CursorInvalid
+from turnkeeper.core.errors import CursorInvalid, StorageUnavailable
 from turnkeeper.core.fcmp import TERMINAL, instant
-from turnkeeper.core.run import Run
 from turnkeeper.runtime.feed import Subscription
 from turnkeeper.runtime.house import House
 from turnkeeper.store.base import LogEntry
@@ -20,8 +21,12 @@ from turnkeeper.web.parts import HouseOf, RunId, problems
 
 router = APIRouter(prefix="/v1/jobs", tags=["events"], responses=problems(503))
 
+log = logging.getLogger(__name__)
+
 HEARTBEAT_SEC = 15.0
-PAGE = 500
+FIRST_PAGE, PAGE = 16, 500
+PAGE_BYTES = 256 * 1024
+"""Read from the store at once: what a reader does not take is held for it, and there may be many of them."""
 MAX_DIGITS = 18
 
 _encode = msgspec.json.encode
@@ -52,9 +57,9 @@ async def follow(
 ) -> Response:
     """`snapshot`, then `chat_event`s with `id`, `heartbeat`s in silence, `end` after the last event."""
     run = await house.jobs.run(run_id)
-    after = _cursor(cursor if last_event_id is None else last_event_id, run)
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    frames = _stream(house, run_id, after, request.app.state.heartbeat_sec)
+    after = read_cursor(cursor if last_event_id is None else last_event_id, run.last_seq)
+    headers = {"Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no"}
+    frames = _cut_off(_stream(house, run_id, after, request.app.state.heartbeat_sec), run_id)
     return StreamingResponse(frames, media_type="text/event-stream", headers=headers)
 
 
@@ -82,10 +87,12 @@ async def history(
     return Response(body, media_type="application/json")
 
 
-async def _stream(house: House, run_id: str, after: int, heartbeat_sec: float) -> AsyncIterator[bytes]:
+async def _stream(house: House, run_id: str, after: int, heartbeat_sec: float) -> AsyncGenerator[bytes, None]:
     # Subscribed before the first read: whatever is committed meanwhile is in one of the two.
     with house.feed.subscribe(run_id) as news:
-        run = await house.jobs.run(run_id)
+        run = await house.store.run(run_id)
+        if run is None:
+            return  # removed since it was asked for; whoever asks again is told so
         yield _frame("snapshot", _encode(views.run_view(run, house.dispatcher.place(run_id))))
         at, is_over = after, run.state.is_terminal and after >= run.last_seq
         while not is_over and not news.is_closed:
@@ -96,15 +103,28 @@ async def _stream(house: House, run_id: str, after: int, heartbeat_sec: float) -
                 yield b"".join(_event_frame(entry) for entry in entries) or _heartbeat(house, at)
                 if entries:
                     at, is_over = entries[-1].seq, entries[-1].type in TERMINAL
-        if is_over:
-            run = await house.jobs.run(run_id)
+        if is_over and (run := await house.store.run(run_id)) is not None:
             yield _frame("end", _encode({"status": run.state.value, "last_seq": run.last_seq}))
 
 
+async def _cut_off(frames: AsyncGenerator[bytes, None], run_id: str) -> AsyncIterator[bytes]:
+    """Without `end`, when the log cannot be read: whoever follows comes back, and is told then what goes wrong."""
+    async with aclosing(frames):
+        try:
+            async for frame in frames:
+                yield frame
+        except StorageUnavailable as error:
+            log.error("run=%s a stream of its events is cut off: %s", run_id, error.message)
+
+
 async def _stored(house: House, run_id: str, after: int) -> AsyncIterator[list[LogEntry]]:
-    while entries := await house.store.events(run_id, after=after, upto=None, limit=PAGE):
+    """Many small events at once, or few large ones."""
+    limit = FIRST_PAGE
+    while entries := await house.store.events(run_id, after=after, upto=None, limit=limit):
         yield entries
         after = entries[-1].seq
+        size = sum(len(entry.body) for entry in entries)
+        limit = max(1, min(PAGE, 4 * limit, limit * PAGE_BYTES // size))
 
 
 async def _live(
@@ -137,13 +157,14 @@ def _frame(event: str, data: bytes) -> bytes:
     return b"event: %s\ndata: %s\n\n" % (event.encode(), data)
 
 
-def _cursor(given: str | None, run: Run) -> int:
+def read_cursor(given: str | None, last_seq: int) -> int:
+    """The number after which the stream goes on; none means from the beginning."""
     if given is None or given == "":
         return 0
     is_number = given.isascii() and given.isdigit() and len(given) <= MAX_DIGITS
-    if not is_number or int(given) > run.last_seq:
+    if not is_number or int(given) > last_seq:
         raise CursorInvalid(
-            f"the cursor must be a number from 0 to {run.last_seq}, the last event of this run",
-            last_seq=run.last_seq,
+            f"the cursor must be a number from 0 to {last_seq}, the last event of this run",
+            last_seq=last_seq,
         )
     return int(given)

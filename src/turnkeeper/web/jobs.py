@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import json
@@ -27,7 +28,7 @@ MAX_WAIT_SEC = 60
 
 _CREATED: dict[int | str, dict[str, Any]] = {
     200: {"headers": {"Location": {"required": True, "schema": {"type": "string"}}}},
-    **problems(404, 429),
+    **problems(404, 429, 507),
 }
 PreferHeader = Annotated[str | None, Header(description="`wait=30`: answer when the run waits or has ended.")]
 
@@ -43,8 +44,8 @@ async def create_job(
     """Accepts a job: once this answers, the run is durable."""
     idempotency = None
     if idempotency_key is not None:
-        same = json.dumps(await request.json(), sort_keys=True).encode()
-        idempotency = Idempotency(idempotency_key, hashlib.sha256(same).hexdigest())
+        digest = await asyncio.to_thread(_digest, await request.json())
+        idempotency = Idempotency(idempotency_key, digest)
     run = await house.jobs.create(body.request(), idempotency)
     response.headers["Location"] = f"/v1/jobs/{run.id}"
     return {"request_id": run.id, "run_id": run.id, "status": run.state.value, "cache_hit": False}
@@ -160,6 +161,11 @@ async def cancel(run_id: RunId, house: HouseOf, by: By) -> dict[str, Any]:
     """Idempotent. A live process is ended first: until then the run shows `ending`."""
     run = await house.jobs.cancel(run_id, by=by)
     return {"request_id": run.id, "status": run.state.value, "ending": views.ending_view(run.ending)}
+
+
+def _digest(body: Any) -> str:
+    """The same for the same request, however it was written down."""
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
 
 def _pending(interaction: Interaction | None) -> dict[str, Any] | None:

@@ -53,10 +53,12 @@ _TITLES = {
     429: "The queue is full",
     500: "A fault of the service",
     503: "The service cannot take the call now",
+    507: "The disk is almost full, and no new work is taken",
 }
 _RETRY_AFTER = {"Retry-After": {"type": "integer", "minimum": 1}}
 _HEADERS: dict[int, dict[str, Any]] = {
     401: {"WWW-Authenticate": {"type": "string"}},
     429: _RETRY_AFTER,
     503: _RETRY_AFTER,
+    507: _RETRY_AFTER,
 }

@@ -50,6 +50,7 @@ STATUS: dict[Code, int] = {
     Code.INTERNAL_ERROR: 500,
     Code.STORAGE_UNAVAILABLE: 503,
     Code.SHUTTING_DOWN: 503,
+    Code.STORAGE_LOW: 507,
 }
 
 
@@ -75,7 +76,7 @@ def problem(
         "error": {"code": code.value, "message": message},
     }
     sent = dict(headers or {})
-    if status in (429, 503):
+    if status in (429, 503, 507):
         sent["Retry-After"] = str(RETRY_AFTER_SEC)
     if status == 401:
         sent["WWW-Authenticate"] = "Bearer"
@@ -102,15 +103,19 @@ async def _malformed(request: Request, error: Exception) -> Response:
         f"/{'/'.join(_short(part) for part in each['loc'])}: {each['msg']}" for each in found[:MOST_ERRORS]
     ]
     facts = {"errors": errors}
-    unknown = [_short(each["loc"][-1]) for each in found if each["type"] == "extra_forbidden"]
+    unknown = [each["loc"][-1] for each in found if each["type"] == "extra_forbidden"]
     if unknown:
-        return problem(Code.UNKNOWN_FIELD, f"unknown field(s): {_listed(unknown, ', ')}", facts)
+        return problem(Code.UNKNOWN_FIELD, unknown_fields(unknown), facts)
     return problem(Code.INVALID_REQUEST, _listed(errors, "; ", len(found)), facts)
 
 
-def _listed(texts: Sequence[str], between: str, count: int | None = None) -> str:
+def unknown_fields(names: Sequence[object]) -> str:
+    return f"unknown field(s): {_listed([_short(name) for name in names[:MOST_ERRORS]], ', ', len(names))}"
+
+
+def _listed(texts: Sequence[str], between: str, count: int) -> str:
     """A body of a few megabytes can have a hundred thousand errors; the answer stays readable."""
-    more = (count or len(texts)) - MOST_ERRORS
+    more = count - MOST_ERRORS
     shown = between.join(texts[:MOST_ERRORS])
     return f"{shown}{between}and {more} more" if more > 0 else shown
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from turnkeeper.core.errors import OptionConflict
+from turnkeeper.core.errors import OptionConflict, UnknownFields
 from turnkeeper.core.run import Mode, OnInterrupted, Permissions
 from turnkeeper.core.waiting import ProfileKind
 from turnkeeper.runtime.intake import JobRequest
+from turnkeeper.web.problems import MOST_ERRORS, unknown_fields
 
 # Strict: neither `true` nor "5" is a number; who sends them means something else.
 Seconds = Annotated[float, Field(strict=True, gt=0, le=365 * 24 * 3600, allow_inf_nan=False)]
@@ -32,7 +33,7 @@ def _storable(value: T) -> T:
     return value
 
 
-def _number(value: Any) -> Any:
+def number(value: Any) -> Any:
     """JSON knows one kind of number: 1.0 is 1, which strictness would refuse."""
     if isinstance(value, bool | str):
         raise ValueError("should be a number")
@@ -44,6 +45,15 @@ JsonObject = Annotated[dict[str, Any], AfterValidator(_storable)]
 
 class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _few_unknown(cls, given: Any) -> Any:
+        """An error for each of a few hundred thousand fields would take seconds to make, on the event loop."""
+        if isinstance(given, dict) and len(given) > len(cls.model_fields) + MOST_ERRORS:
+            unknown = [name for name in given if name not in cls.model_fields]
+            raise UnknownFields(unknown_fields(unknown))
+        return given
 
 
 class TimeoutsIn(Strict):
@@ -236,7 +246,7 @@ class PendingOut(BaseModel):
 
 
 class Reply(Strict):
-    interaction_id: Annotated[int, Field(ge=1, le=LARGEST), BeforeValidator(_number)]
+    interaction_id: Annotated[int, Field(ge=1, le=LARGEST), BeforeValidator(number)]
     response: Annotated[str | dict[str, Any] | list[Any] | int | float | bool, AfterValidator(_storable)] = (
         Field(description='Any text. `{"text": "…"}` is unwrapped, other JSON is passed on as text.')
     )
@@ -324,6 +334,9 @@ class LaunchOut(BaseModel):
     env: dict[str, str | None] = Field(description="The whole environment; null stands for a secret.")
     secrets: dict[str, str] = Field(description="Where each secret came from: a variable of the service.")
     engine_version: str | None
+    program: dict[str, str] = Field(
+        default_factory=dict, description="The files of its program, each with the SHA-256 that it had."
+    )
     login_files: dict[str, str] = Field(description="Files of the operator's login that were lent to it.")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,6 +14,7 @@ from turnkeeper import __version__
 from turnkeeper.core.fcmp import instant
 from turnkeeper.core.run import Run
 from turnkeeper.core.statechart import State
+from turnkeeper.runtime.disk import MIB, Space
 from turnkeeper.runtime.house import House
 from turnkeeper.web import service_schemas as schemas
 from turnkeeper.web import views
@@ -33,7 +35,7 @@ async def healthz() -> dict[str, str]:
 
 @router.get("/readyz", response_model=schemas.Health, responses={503: {"model": schemas.Health}})
 async def readyz(house: HouseOf, response: Response) -> dict[str, str]:
-    """Jobs are accepted and turns are started."""
+    """Calls are taken and turns are started. Also on a full disk: what was accepted goes on, and can be answered."""
     if house.is_ready:
         return {"status": "ok"}
     response.status_code = 503
@@ -44,6 +46,7 @@ async def readyz(house: HouseOf, response: Response) -> dict[str, str]:
 async def status(house: HouseOf) -> dict[str, Any]:
     """Who holds the slots, above all those who hold one while they wait for a person; and who waits for one."""
     counts, holding = await house.store.counts(), await house.store.holding(MAX_HELD)
+    space = await asyncio.to_thread(house.disk.space)
     return {
         "version": __version__,
         "status": _condition(house),
@@ -53,6 +56,7 @@ async def status(house: HouseOf) -> dict[str, Any]:
         "runs": {state.value: count for state, count in counts.items()},
         "held": [_held(run) for run in holding.runs],
         "held_count": holding.count,
+        "storage": _storage(house, space),
     }
 
 
@@ -61,7 +65,7 @@ async def metrics(house: HouseOf) -> Response:
     """Prometheus text."""
     counts = await house.store.counts()
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Snapshot(house, counts))
+    registry.register(_Snapshot(house, counts, await asyncio.to_thread(house.disk.space)))
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
 
@@ -82,6 +86,15 @@ def _slots(house: House) -> dict[str, int]:
     }
 
 
+def _storage(house: House, space: Space) -> dict[str, Any]:
+    return {
+        "free_bytes": space.free,
+        "free_files": space.files,
+        "min_free_bytes": house.disk.min_free_mb * MIB,
+        "low": house.disk.shortage(space) is not None,
+    }
+
+
 def _held(run: Run) -> dict[str, Any]:
     view = views.run_view(run, None)
     told = ("run_id", "skill_id", "engine", "pending_interaction_id", "wait_deadline_at")
@@ -92,9 +105,10 @@ def _held(run: Run) -> dict[str, Any]:
 class _Snapshot:
     """Counts as they are at the moment of the scrape."""
 
-    def __init__(self, house: House, counts: dict[State, int]) -> None:
+    def __init__(self, house: House, counts: dict[State, int], space: Space) -> None:
         self._house = house
         self._counts = counts
+        self._space = space
 
     def collect(self) -> Iterable[Metric]:
         house, stats = self._house, self._house.store.stats
@@ -119,6 +133,23 @@ class _Snapshot:
         )
         yield GaugeMetricFamily("turnkeeper_queue", "Runs that wait for a slot", house.dispatcher.waiting)
         yield GaugeMetricFamily("turnkeeper_streams", "Open event streams", len(house.feed))
+        yield GaugeMetricFamily(
+            "turnkeeper_storage_free_bytes", "Free on the disk of the data directory", self._space.free
+        )
+        yield GaugeMetricFamily(
+            "turnkeeper_storage_low",
+            "1 while no new work is taken for want of room",
+            house.disk.shortage(self._space) is not None,
+        )
         yield CounterMetricFamily("turnkeeper_changes", "Changes committed", stats.changes)
         yield CounterMetricFamily("turnkeeper_appends", "Output batches appended", stats.appends)
+        yield CounterMetricFamily("turnkeeper_removals", "Runs removed", stats.removals)
         yield CounterMetricFamily("turnkeeper_transactions", "Database transactions", stats.transactions)
+        if house.alarm is not None:
+            hangs = house.alarm.hangs
+            yield CounterMetricFamily(
+                "turnkeeper_loop_hangs", "Times that the event loop stood still for seconds", hangs.count
+            )
+            yield GaugeMetricFamily(
+                "turnkeeper_loop_hang_longest_seconds", "The longest of them", hangs.longest_sec
+            )

@@ -32,6 +32,13 @@ class HeldOut(BaseModel):
     wait_deadline_at: str | None
 
 
+class StorageOut(BaseModel):
+    free_bytes: int
+    free_files: int | None = Field(description="How many can still be made; null: not counted here.")
+    min_free_bytes: int = Field(description="With less than this no new work is taken; 0: there is no limit.")
+    low: bool = Field(description="New jobs, uploads and skills are refused with `STORAGE_LOW` now.")
+
+
 class Status(BaseModel):
     version: str
     status: Literal["ready", "starting", "stopping"]
@@ -43,6 +50,7 @@ class Status(BaseModel):
         description="Runs that hold a slot while they wait for a person, the longest first; 100 at most."
     )
     held_count: int = Field(description="How many of these there are.")
+    storage: StorageOut = Field(description="The disk of the data directory.")
 
 
 def _only(one: str, other: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from turnkeeper.core.errors import InvalidRequest, StorageUnavailable
 from turnkeeper.skills.uploads import Part
 from turnkeeper.web import schemas, views
-from turnkeeper.web.parts import HouseOf, RunId
+from turnkeeper.web.parts import HouseOf, RunId, problems
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
@@ -43,6 +43,7 @@ ZIP = {"file": {**_FILE, "description": "a zip"}}
 @router.post(
     "/{run_id}/upload",
     response_model=schemas.RunOut,
+    responses=problems(507),
     openapi_extra=multipart(
         "A zip of all files, or a part for each file input, named by it.", ZIP, more=True
     ),

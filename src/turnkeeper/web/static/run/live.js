@@ -9,6 +9,7 @@ const OLDER = 1000;
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 15_000;
 const REFRESH_MS = 60;
+const LONGEST_REFRESH_MS = 500;
 const TELLS_OF_RUN = /^(conversation|interaction|user|usage|diagnostic)\./;
 
 export const isOver = (run) => ["succeeded", "failed", "canceled"].includes(run?.status);
@@ -158,9 +159,18 @@ export class LiveRun {
     return run;
   }
 
+  /** After the last of a burst of events; one that does not end is not waited for. */
   _refreshSoon() {
+    const now = performance.now();
+    this._refreshBy ??= now + LONGEST_REFRESH_MS;
     clearTimeout(this._refreshTimer);
-    this._refreshTimer = setTimeout(() => this.refresh().catch(() => {}), REFRESH_MS);
+    this._refreshTimer = setTimeout(
+      () => {
+        this._refreshBy = null;
+        this.refresh().catch(() => {});
+      },
+      Math.min(REFRESH_MS, this._refreshBy - now),
+    );
   }
 
   _take(told) {
