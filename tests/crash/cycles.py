@@ -23,6 +23,7 @@ from pathlib import Path
 import httpx
 
 from tests.crash.restarts import CUT_OFF, RECORD, WORKS, Daemon, started
+from tests.harm import Harm, Violation
 from tests.harness import PATIENCE, Json, assert_judged_alike, settings_for
 from turnkeeper import wiring
 from turnkeeper.core.statechart import State, Trigger, next_state
@@ -199,20 +200,6 @@ async def service(data_dir: Path, slots: int) -> AsyncIterator[Daemon]:
     log = (data_dir.parent / "service.log").read_text()
     if faults := re.findall(r"^.*(?: ERROR |Traceback).*$", log, re.MULTILINE):
         raise Violation(Harm.WRONG, f"the service logged {faults}")
-
-
-class Harm(StrEnum):
-    LEFTOVER = "leftovers"
-    SLOT = "slots leaked"
-    LOST = "lost"
-    DOUBLED = "doubled"
-    WRONG = "wrong otherwise"
-
-
-class Violation(AssertionError):
-    def __init__(self, harm: Harm, message: str) -> None:
-        super().__init__(f"{harm}: {message}")
-        self.harm = harm
 
 
 @dataclass(slots=True)

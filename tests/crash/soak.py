@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
 
-from tests.crash.cycles import ENDS, KINDS, Harm, Tally, Violation, deal, play, service
+from tests.crash.cycles import ENDS, KINDS, Tally, deal, play, service
+from tests.harm import Harm, Violation
 from tests.harness import settings_for
 from turnkeeper import wiring
 
