@@ -3,6 +3,8 @@
 
 PYTHON ?= python3
 ARGS ?=
+KILLS ?= 5000
+LOAD_SEC ?= 300
 CYCLES ?= 1000
 SEED ?=
 # A third of their time the tests wait for processes to come and go.
@@ -21,7 +23,7 @@ MADE_BY := \# Made from uv.lock by `make lock`, for machines that have pip and n
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help run test test-live test-browser pictures soak check spec docs lock clean format same-python
+.PHONY: help run test test-faults test-live test-browser pictures soak check spec failures docs lock clean format same-python
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +33,9 @@ run: $(VENV)/.run ## start the service with the example skills (data in .turnkee
 
 test: $(VENV)/.dev ## run the tests
 	@$(PY) -m pytest --numprocesses $(WORKERS) --dist worksteal $(ARGS)
+
+test-faults: $(VENV)/.dev ## run the tests that kill, starve and overload the service
+	@$(PY) -m pytest tests/crash tests/faults --numprocesses $(WORKERS) --dist worksteal $(ARGS)
 
 test-live: $(VENV)/.dev ## run the tests with the real CLIs, which npm fetches once (1.5 GB; ARGS="-k codex" for one)
 	@$(PY) -m pytest tests/live --numprocesses 2 --dist loadgroup $(ARGS)
@@ -43,8 +48,10 @@ pictures: $(VENV)/.dev ## take the pictures in docs/images again
 	@$(PY) -m tests.browser.chromium
 	@$(PY) -m tests.browser.pictures $(ARGS)
 
-soak: $(VENV)/.dev ## kill resident engines and their service 1,000 times, and count what is left (CYCLES=100 SEED=7)
-	@$(PY) -m tests.crash.soak --cycles $(CYCLES) $(if $(SEED),--seed $(SEED)) $(ARGS)
+soak: $(VENV)/.dev ## kill and load the service for the better part of an hour, and count what is left (KILLS=500 LOAD_SEC=60 CYCLES=100 SEED=7)
+	@$(PY) -m tests.crash.kills --kills $(KILLS) $(if $(SEED),--seed $(SEED))
+	@$(PY) -m tests.load --seconds $(LOAD_SEC) --waiting 10000 --in-flight 200 --listeners 500 --rivals 20 $(if $(SEED),--seed $(SEED))
+	@$(PY) -m tests.crash.soak --cycles $(CYCLES) $(if $(SEED),--seed $(SEED))
 
 check: $(VENV)/.dev ## format, lint, types, import rules, lock files
 	@echo "== format"
@@ -62,7 +69,10 @@ check: $(VENV)/.dev ## format, lint, types, import rules, lock files
 	@echo "all good"
 
 spec: $(VENV)/.dev ## show which scenario of the specification is held by which test
-	@$(PY) tools/spec_table.py $(ARGS)
+	@$(PY) -m tools.spec_table $(ARGS)
+
+failures: $(VENV)/.dev ## show which failure is held by which test (ARGS="--all" for every test, --live and --browser for more)
+	@$(PY) -m tools.failure_table --numprocesses $(WORKERS) --dist worksteal $(ARGS)
 
 docs: $(VENV)/.dev ## write the generated parts of README and docs again
 	@$(PY) -m tools.docs $(ARGS)

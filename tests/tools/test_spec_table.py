@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-TOOL = Path(__file__).parents[2] / "tools" / "spec_table.py"
+ROOT = Path(__file__).parents[2]
 IDS = """
 landed = ["A-01", "A-02"]
 [scenarios]
@@ -36,9 +36,10 @@ def table(tmp_path: Path) -> Table:
         (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = spec(*ids): scenario ids\n")
         (tmp_path / "test_it.py").write_text(tests)
         return subprocess.run(
-            [sys.executable, str(TOOL), "--ids", "ids.toml", "-p", "no:cacheprovider"],
+            [sys.executable, "-m", "tools.spec_table", "--ids", "ids.toml", "-p", "no:cacheprovider"],
             cwd=tmp_path,
-            env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},  # four times faster to start
+            # Without plugins it is four times faster to start.
+            env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
             capture_output=True,
             text=True,
             timeout=60,

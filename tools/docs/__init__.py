@@ -22,6 +22,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "engine-resident-words": engines.resident_words,
     "engine-homes": engines.homes,
     "scripts": engines.scripts,
+    "chaos": engines.chaos,
     "request-codes": errors.request_codes,
     "start-codes": errors.start_codes,
     "run-codes": errors.run_codes,

@@ -2,14 +2,15 @@
 
 import json
 from dataclasses import replace
-from importlib import resources
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from tools.docs.tables import listed, table, text
 from turnkeeper.core.run import Handle, Mode, Permissions
 from turnkeeper.core.turn import COUNTERS
 from turnkeeper.core.waiting import ProfileKind
-from turnkeeper.engines import registry
+from turnkeeper.engines import demo, registry
 from turnkeeper.engines.base import Login, LoginKind, TurnPlan
 from turnkeeper.engines.cli import CliEngine
 
@@ -135,10 +136,21 @@ def _clis() -> list[CliEngine]:
 
 
 def scripts() -> str:
-    folder = resources.files("turnkeeper.engines") / "demo_scripts"
-    found = {
-        entry.name.removesuffix(".json"): json.loads(entry.read_text(encoding="utf-8"))["description"]
-        for entry in folder.iterdir()
-        if entry.name.endswith(".json")
-    }
-    return table(("script", "what it plays"), ((f"`{name}`", words) for name, words in sorted(found.items())))
+    described = {name: script["description"] for name, script in _scripts().items() if "/" not in name}
+    return table(
+        ("script", "what it plays"), ((f"`{name}`", words) for name, words in sorted(described.items()))
+    )
+
+
+def chaos() -> str:
+    """The scripts that play a failure, in the order of the failures."""
+    rows = sorted((script["failures"], name) for name, script in _scripts().items() if "failures" in script)
+    return table(
+        ("failures", "script", "what it plays"),
+        ((", ".join(ids), f"`{name}`", _scripts()[name]["description"]) for ids, name in rows),
+    )
+
+
+@cache
+def _scripts() -> dict[str, dict[str, Any]]:
+    return {name: json.loads(path.read_text(encoding="utf-8")) for name, path in demo.built_in().items()}
