@@ -170,6 +170,19 @@ class Desk:
         raise SystemExit(128 + number)
 
 
+def confirmed(question: str) -> bool:
+    """No, unless a person says yes. A Ctrl-C counts whenever it comes; a plain read misses one right before it."""
+    desk = Desk()
+    with desk.open():
+        while True:
+            try:
+                said = desk.ask(f"{question} [y/N]: ").strip().casefold()
+            except EOFError:
+                return False
+            if said in ("y", "yes", "n", "no", ""):
+                return said.startswith("y")
+
+
 def _ring() -> None:
     main = threading.main_thread().ident
     assert main is not None

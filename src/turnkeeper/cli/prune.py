@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from turnkeeper.cli.desk import confirmed
 from turnkeeper.cli.listing import SHORT_STATES
 from turnkeeper.cli.outcome import print_json, size
 from turnkeeper.cli.questions import in_time
@@ -129,7 +130,7 @@ def _asked(client: Client, limits: Limits, *, dry_run: bool) -> Pruned:
 
 def _confirm(found: Pruned) -> None:
     typer.echo(_summary(found), err=True)
-    if not typer.confirm("Remove them?", err=True):
+    if not confirmed("Remove them?"):
         complain("nothing was removed")
         raise typer.Exit(FAILED)
 

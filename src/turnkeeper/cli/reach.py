@@ -147,7 +147,7 @@ def refusing() -> Iterator[None]:
     except UnicodeEncodeError as error:
         complain(f"{error.object!r} is not UTF-8, which all names are written in")
         raise typer.Exit(USAGE) from None
-    except (KeyboardInterrupt, typer.Abort):
+    except KeyboardInterrupt:
         complain("interrupted")
         raise typer.Exit(INTERRUPTED) from None
 

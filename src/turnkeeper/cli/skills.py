@@ -15,6 +15,7 @@ import typer
 from turnkeeper.cli import reach
 from turnkeeper.cli import skill_texts as texts
 from turnkeeper.cli.completion import skill_ids
+from turnkeeper.cli.desk import confirmed
 from turnkeeper.cli.skill_new import new
 from turnkeeper.cli.terminal import FAILED, FOUND, USAGE, AsJson, DataDir, busy, complain, printable
 
@@ -122,7 +123,7 @@ def remove(
         complain(f"nobody is there to ask; to remove {skill_id} all the same, say --yes")
         raise typer.Exit(USAGE)
     with reach.service(data_dir) as service:
-        if not yes and not typer.confirm(printable(f"Remove {skill_id}?"), err=True):
+        if not yes and not confirmed(printable(f"Remove {skill_id}?")):
             complain(f"{skill_id} stays")
             raise typer.Exit(FAILED)
         service.client.remove_skill(skill_id)
