@@ -21,6 +21,7 @@ from tests.faults.rows import (
     raw_words,
 )
 from tests.harness import Json, Place
+from tests.web.test_service import gauges
 from turnkeeper.runtime.clock import utc_now
 
 DONE = '{"__SKILL_DONE__": true, "answer": "42"}'
@@ -153,6 +154,15 @@ async def test_our_own_clock_orders_the_log(place: Place) -> None:
     times = [datetime.fromisoformat(event["ts"]) for event in events]
     assert all(earlier <= later for earlier, later in pairwise(times))
     assert began - timedelta(seconds=1) <= times[0] <= times[-1] <= utc_now()
+
+
+@pytest.mark.failure("M01", "B10")
+async def test_what_nobody_understands_is_counted(place: Place) -> None:
+    counted = "turnkeeper_unparsed_lines_total[demo]"
+    assert (await gauges(place.client))[counted] == 0
+    for lines in (3, 6):
+        await play(place, MEANT["events that nobody knows"])
+        assert (await gauges(place.client))[counted] == lines
 
 
 @pytest.mark.failure("M13")

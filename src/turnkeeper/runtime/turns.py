@@ -81,6 +81,8 @@ class Turn:
         self._pieces = Pieces(session.secrets)
         session.oom_kills = memory.oom_kills()
         self._stderr: deque[str] = deque(maxlen=STDERR_LINES)
+        self.unparsed = 0
+        """Lines of stdout that nobody understood."""
         self._unparsed: deque[bytes] = deque(maxlen=UNPARSED_LINES)
         self._has_begun = False
         """Something was said that belongs to the turn."""
@@ -148,6 +150,7 @@ class Turn:
 
     def _keep_raw(self, stream: str, line: Line, now: datetime) -> None:
         if stream == "stdout":
+            self.unparsed += 1
             self._unparsed.append(line.data[:STDERR_CHARS])
         if not self._recorder.add_raw(stream, line, now):
             self._note(Warn.RAW_OUTPUT_CAPPED, "further unparsed output is only in the raw log", now)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -54,6 +55,8 @@ class Worker:
         self._stage = stage
         self._clock = clock
         self._release = release
+        self.unparsed: Counter[str] = Counter()
+        """Lines that no parser understood, by engine: one that was updated may have begun to speak differently."""
         self._pauses = Pauses(store, clock)
         self._owners: dict[str, Owner] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -144,6 +147,7 @@ class Worker:
         else:
             if turn is not None:
                 how = await self._pauses.play(owner, turn, recorder, played.attempt)
+                self.unparsed[run.job.engine] += turn.unparsed
                 played.how = await self._with_files(how, scene, run)
                 played.warnings += [*turn.warnings, *await asyncio.to_thread(_replaced, played.attempt)]
         played.rest = await recorder.close()

@@ -145,6 +145,12 @@ class _Snapshot:
         yield CounterMetricFamily("turnkeeper_appends", "Output batches appended", stats.appends)
         yield CounterMetricFamily("turnkeeper_removals", "Runs removed", stats.removals)
         yield CounterMetricFamily("turnkeeper_transactions", "Database transactions", stats.transactions)
+        unparsed = CounterMetricFamily(
+            "turnkeeper_unparsed_lines", "Lines of engines that nobody understood", labels=["engine"]
+        )
+        for engine in house.engines:
+            unparsed.add_metric([engine], house.worker.unparsed[engine])
+        yield unparsed
         if house.alarm is not None:
             hangs = house.alarm.hangs
             yield CounterMetricFamily(
