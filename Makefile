@@ -20,19 +20,25 @@ EXPORT := $(UV) export --frozen --offline --python $(PY) --format requirements.t
 	--no-hashes --no-emit-project --no-header
 MADE_BY := \# Made from uv.lock by `make lock`, for machines that have pip and no uv.
 
+# Hundreds of short processes are started from these sources: each would compile them again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help run test test-faults test-live test-browser pictures soak check spec failures docs lock clean format same-python
+.PHONY: help run test test-commands test-faults test-live test-browser pictures soak check spec failures docs lock clean format same-python
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/.run ## start the service with the example skills (data in .turnkeeper)
 	@$(VENV)/bin/turnkeeper serve --data-dir .turnkeeper --skills-dir examples/skills $(ARGS)
 
 test: $(VENV)/.dev ## run the tests
 	@$(PY) -m pytest --numprocesses $(WORKERS) --dist worksteal $(ARGS)
+
+test-commands: $(VENV)/.dev ## run the tests that type commands, those of the docs among them
+	@$(PY) -m pytest tests/cli tests/docs --numprocesses $(WORKERS) --dist worksteal $(ARGS)
 
 test-faults: $(VENV)/.dev ## run the tests that kill, starve and overload the service
 	@$(PY) -m pytest tests/crash tests/faults --numprocesses $(WORKERS) --dist worksteal $(ARGS)
