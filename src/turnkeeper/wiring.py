@@ -63,6 +63,9 @@ THREADS = min(32, (os.cpu_count() or 1) + 4)
 """For whatever would make the event loop wait; as many as Python would use."""
 GRACE_SEC = 5
 """How long open connections may take to finish at a stop."""
+RESTING_SEC = 75
+"""How long a connection may rest between two requests. Longer than clients keep theirs (httpx 5 seconds, nginx 60), so
+that they close it: one that we close just when they ask again is a call that fails for no reason."""
 KEEPALIVE_SEC, DEAD_PEER_SEC = 60, 120
 """Of a connection: how long it may be silent before it is tried, and how long nobody may take what was sent."""
 
@@ -344,6 +347,7 @@ def _server_config(guard: Guard) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         date_header=False,
+        timeout_keep_alive=RESTING_SEC,
         timeout_graceful_shutdown=GRACE_SEC,
         backlog=ACCEPTS,
     )

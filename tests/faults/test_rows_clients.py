@@ -91,6 +91,20 @@ async def test_peer_that_takes_nothing_any_more_is_dropped(place: Place) -> None
     await place.client.cancel(run_id)
 
 
+async def test_a_resting_connection_is_closed_by_the_client_first(place: Place) -> None:
+    """One that the service closes while the next call is on its way is a call that fails for no reason."""
+    kept_by_clients = httpx.Limits().keepalive_expiry
+    assert kept_by_clients is not None
+    reader, writer = await asyncio.open_connection("127.0.0.1", httpx.URL(place.service.url).port)
+    for resting_sec in (kept_by_clients + 1, 0.0):
+        writer.write(request("/healthz", "1.1"))
+        assert (await reader.readuntil(b"}")).startswith(b"HTTP/1.1 200")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(resting_sec):
+                await reader.read(1)  # the end of the connection, if it came, would be read here
+    writer.close()
+
+
 # Cursors
 
 

@@ -30,7 +30,8 @@ UNSURE = frozenset({502, 504})
 STANDARD = frozenset({"type", "title", "status", "detail", "code", "error", "errors"})
 """Members of every problem; the others are its facts."""
 POOL = httpx.Limits(keepalive_expiry=2.0)
-"""Any number of connections. The service closes an idle one after five seconds; we should be the first."""
+"""Any number of connections. The service closes an idle one after 75 seconds, a proxy before it maybe sooner; we should
+be the first."""
 HINTS = {
     "UNAUTHORIZED": f"the service refuses the token; {GIVE_TOKEN}; one that it made itself is in the file "
     "'token' of its data directory",
