@@ -151,11 +151,11 @@ async def test_a_long_log_goes_in_pieces_and_cannot_be_read_meanwhile(store: Sto
     await store.append(output(run, events=[delta("word")] * 12_000))
     run = await store.commit(await turn_end(store, run, gate.Succeed("OUTPUT_VALID")))
     await store.remove(resting(run))
-    assert await store.run(run.id) is None
+    assert await memory_of(store, run.id) == NOTHING
+    assert await store.events(run.id, after=11_000, upto=None, limit=10) == []
     writes = store.stats.transactions
     await store.finish_removal(run.id)
     assert store.stats.transactions - writes >= 2
-    assert await memory_of(store, run.id) == NOTHING
     assert await store.removals() == []
 
 

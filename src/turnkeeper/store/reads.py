@@ -146,11 +146,14 @@ class SqliteReads:
         return [rows.attempt_of(row) for row in found]
 
     async def events(self, run_id: str, *, after: int, upto: int | None, limit: int) -> list[LogEntry]:
+        # A log whose run is gone goes in pieces: what is left of it would look like a log with a gap.
         found = await self._all(
-            "SELECT seq, type, body FROM events WHERE run_id = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?",
+            "SELECT seq, type, body FROM events WHERE run_id = ? AND seq > ? AND seq <= ? "
+            "AND EXISTS (SELECT 1 FROM runs WHERE id = ?) ORDER BY seq LIMIT ?",
             run_id,
             after,
             2**62 if upto is None else upto,
+            run_id,
             limit,
         )
         return [LogEntry(row["seq"], row["type"], row["body"].encode()) for row in found]
