@@ -16,11 +16,12 @@ import pytest
 from tests.harness import Client, Json, Place, opened
 
 BABBLER = Path(__file__).parents[1] / "fakes" / "babbler.py"
-KEY = 'sk-live-"0123\\4567"-abcdefgh'
-"""It looks different inside JSON, and different again in JSON that is quoted in JSON."""
+KEY = 'sk-live-"wxyzq\\vutsr"-ghijklmn'
+"""It looks different inside JSON, and different again in JSON that is quoted in JSON. No part of it is a number or
+could be one in base 16: times, ids and digests must not look like a leak."""
 QUOTED = json.dumps(KEY)[1:-1]
 WHOLE = [form.encode() for form in (KEY, QUOTED, json.dumps(QUOTED)[1:-1])]
-PARTS = [part.encode() for part in ("sk-live", "0123\\", "4567", "abcdefgh")]
+PARTS = [part.encode() for part in ("sk-live", "wxyzq\\", "vutsr", "ghijklmn")]
 INTERACTIVE: Json = {"execution_mode": "interactive"}
 OF_A_RUN = (
     "",
