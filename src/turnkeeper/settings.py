@@ -69,7 +69,8 @@ class RetentionSettings(BaseModel):
     max_gb: Annotated[float, Field(gt=0, le=10**6)] | None = None
 
     def limits(self) -> tuple[Limits, ...]:
-        days = {Part.RUNS: self.runs_days, Part.HOMES: self.homes_days, Part.LOGS: self.logs_days}
+        # Whole runs last: to forget one the database must be written, for which a full disk has no room.
+        days = {Part.HOMES: self.homes_days, Part.LOGS: self.logs_days, Part.RUNS: self.runs_days}
         ages = [
             Limits(part=part, older_than=timedelta(days=count))
             for part, count in days.items()

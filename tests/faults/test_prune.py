@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from tests.crash.restarts import Daemon, a_job, started
+from tests.faults.small_disk import small_disk
 from tests.harness import PATIENCE
 from tests.web.patience import eventually
 from turnkeeper.core import lifecycle
@@ -140,3 +141,21 @@ async def test_everybody_else_is_served_meanwhile(daemon: Daemon) -> None:
     for run in await daemon.client.runs():
         assert (await daemon.client.ended(run["run_id"]))["status"] == "succeeded"
     assert set(rows(daemon)["events"]) == set(rows(daemon)["runs"]) == folders(daemon)
+
+
+@pytest.mark.failure("V03")
+async def test_it_makes_room_where_there_is_none(tmp_path: Path) -> None:
+    """Forgetting a run is a write too, and there is no room for one: its files have to go first."""
+    with small_disk(tmp_path / "disk", "size=16m") as disk:
+        async with started(disk.root / "data", at_once=False, TURNKEEPER_MIN_FREE_MB="0") as daemon:
+            await filled(daemon, 40)
+            daemon.start()
+            waits = await daemon.client.create(script=ASKS, execution_mode="interactive")
+            await daemon.client.settled(waits)
+            disk.fill()
+            assert (await daemon.client.post_job(script="done")).status_code == 503
+            answer = await prune(daemon)
+            assert (answer.status_code, answer.json().get("count")) == (200, 40), answer.text
+            assert folders(daemon) == set(rows(daemon)["runs"]) == {waits}
+            await daemon.client.reply(waits, "blue")
+            assert (await daemon.client.ended(waits))["status"] == "succeeded"

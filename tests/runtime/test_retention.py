@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import logging
 import sqlite3
 import time
 from contextlib import closing
@@ -14,6 +15,7 @@ from typing import Any, cast
 import pytest
 
 from tests.harness import PATIENCE, Place, opened
+from tests.web.patience import eventually
 from turnkeeper.core.errors import RunNotFound, ShuttingDown
 from turnkeeper.core.retention import Limits
 from turnkeeper.core.run import Interaction
@@ -53,7 +55,7 @@ async def resting(place: Place, run_id: str) -> Resting:
 async def test_nothing_is_removed_and_nothing_ticks_unless_it_is_set(place: Place) -> None:
     run_id = await ended(place)
     place.clock.advance(1000 * DAY)
-    await place.house.retention.apply_rules()
+    await place.house.retention.apply_rules(place.clock())
     assert await left(place) == [run_id]
     assert rounds(place) == []
 
@@ -68,13 +70,13 @@ async def test_rules_are_applied_at_the_start_and_later(tmp_path: Path) -> None:
         waits = await place.client.create(script="ask", execution_mode="interactive")
         await place.client.settled(waits)
         place.clock.advance(0.6 * DAY)
-        await place.house.retention.apply_rules()
+        await place.house.retention.apply_rules(place.clock())
         assert set(await left(place)) == {first, second, waits}
         for run_id in (first, second):
             inside = {each.name for each in (place.settings.data_dir / "runs" / run_id).iterdir()}
             assert inside == {"workspace"}
         place.clock.advance(DAY)
-        await place.house.retention.apply_rules()
+        await place.house.retention.apply_rules(place.clock())
         assert await left(place) == [waits]
         assert folders(place) == {waits}
 
@@ -84,8 +86,29 @@ async def test_a_rule_about_size(tmp_path: Path) -> None:
         for _ in range(2):
             await ended(place)
     async with opened(tmp_path / "data", retention={"max_gb": 0.000001}) as place:
-        await place.house.retention.apply_rules()
+        await place.house.retention.apply_rules(place.clock())
         assert await left(place) == []
+
+
+async def test_a_clock_that_has_jumped_is_not_believed_at_once(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Set wrongly for a moment, it would make everything old."""
+    caplog.set_level(logging.INFO, "turnkeeper.runtime.retention")
+    await ended(place)
+    rules = [Limits(older_than=timedelta(days=30))]
+    retention = Retention(
+        place.house.store, place.settings.data_dir / "runs", rules, place.clock, every_sec=0.01
+    )
+    await retention.start()
+    await asyncio.sleep(0)  # its first round has begun, in a year when nothing was old
+    place.clock.advance(365 * DAY)
+    await eventually(lambda: not folders(place))
+    await retention.stop()
+    assert [record.message.partition(":")[0] for record in caplog.records] == [
+        "the clock has jumped ahead",
+        "removed runs of 1 runs",
+    ]
 
 
 async def test_a_start_ends_what_a_crash_left(tmp_path: Path) -> None:

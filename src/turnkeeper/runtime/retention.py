@@ -12,11 +12,12 @@ import logging
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
-from turnkeeper.core.errors import ShuttingDown, TurnkeeperError
+from turnkeeper.core.errors import ShuttingDown, StorageUnavailable, TurnkeeperError
 from turnkeeper.core.retention import Limits, Part
+from turnkeeper.core.statechart import TERMINAL
 from turnkeeper.runtime.clock import Clock
 from turnkeeper.skills.clearing import HOME, RAW, Space, clear, measure
 from turnkeeper.store.base import Resting, Stale, Store
@@ -24,6 +25,8 @@ from turnkeeper.store.base import Resting, Stale, Store
 log = logging.getLogger(__name__)
 
 EVERY_SEC = 3600.0
+JUMP = timedelta(hours=1)
+"""A clock that far ahead of our seconds may be wrong, and what it makes old would be gone for good."""
 PAGE = 1000
 TOGETHER = 50
 """Runs that are removed in one piece, and with them so many events at the most."""
@@ -61,11 +64,20 @@ class Removed:
 
 
 class Retention:
-    def __init__(self, store: Store, runs_dir: Path, rules: Sequence[Limits], clock: Clock) -> None:
+    def __init__(
+        self,
+        store: Store,
+        runs_dir: Path,
+        rules: Sequence[Limits],
+        clock: Clock,
+        *,
+        every_sec: float = EVERY_SEC,
+    ) -> None:
         self._store = store
         self._runs_dir = runs_dir
         self._rules = rules
         self._clock = clock
+        self._every_sec = every_sec
         self._one_at_a_time = asyncio.Lock()
         self._is_stopping = False
         self._rounds: asyncio.Task[None] | None = None
@@ -81,12 +93,12 @@ class Retention:
 
     async def stop(self) -> None:
         self.begin_stop()
+        async with self._one_at_a_time:
+            if self._rounds is not None:
+                self._rounds.cancel()
         if self._rounds is not None:
-            self._rounds.cancel()
             with suppress(asyncio.CancelledError):
                 await self._rounds
-        async with self._one_at_a_time:
-            pass
 
     @property
     def is_busy(self) -> bool:
@@ -96,28 +108,37 @@ class Retention:
         async with self._one_at_a_time:
             if not dry_run:
                 await self._finish_begun()
-            return await self._remove(limits, dry_run=dry_run)
+            return await self._remove(limits, self._clock(), dry_run=dry_run)
 
-    async def apply_rules(self) -> None:
+    async def apply_rules(self, now: datetime) -> None:
         """What was begun is ended, and every rule of the settings is applied, once."""
         async with self._one_at_a_time:
             await self._finish_begun()
             for rule in self._rules:
-                await self._remove(rule, dry_run=False)
+                await self._remove(rule, now, dry_run=False)
 
     async def _go_round(self) -> None:
-        while True:
-            try:
-                await self.apply_rules()
-            except ShuttingDown:
-                return
-            except TurnkeeperError as error:
-                log.error("retention is tried again later: %s", error.message)
-            except Exception:
-                log.exception("retention stopped by a fault of ours; it is tried again later")
+        loop, has_jumped = asyncio.get_running_loop(), False
+        while not self._is_stopping:
+            now, counted_from = self._clock(), loop.time()
+            if has_jumped:
+                log.warning("the clock has jumped ahead: nothing is removed until it was right for an hour")
+            else:
+                await self._try_rules(now)
             if not self._rules:
                 return
-            await asyncio.sleep(EVERY_SEC)
+            await asyncio.sleep(self._every_sec)
+            has_jumped = self._clock() - now > timedelta(seconds=loop.time() - counted_from) + JUMP
+
+    async def _try_rules(self, now: datetime) -> None:
+        try:
+            await self.apply_rules(now)
+        except ShuttingDown:
+            pass  # between two pieces; the next start goes on
+        except TurnkeeperError as error:
+            log.error("retention is tried again later: %s", error.message)
+        except Exception:
+            log.exception("retention stopped by a fault of ours; it is tried again later")
 
     async def _finish_begun(self) -> None:
         """What a crash, or a file that could not be deleted, has left of earlier removals."""
@@ -126,8 +147,8 @@ class Retention:
             self._go_on()
             await self._clear_runs(begun[at : at + TOGETHER])
 
-    async def _remove(self, limits: Limits, *, dry_run: bool) -> Removed:
-        now, removed = self._clock(), Removed()
+    async def _remove(self, limits: Limits, now: datetime, *, dry_run: bool) -> Removed:
+        removed = Removed()
         sizes = await self._sizes() if limits.keep_bytes is not None else None
         kept = None if sizes is None else sum(_part(space, limits.part).total for space in sizes.values())
         async for runs in self._pages(limits, now):
@@ -157,20 +178,38 @@ class Retention:
 
     async def _take(self, chosen: Sequence[Going], part: Part, removed: Removed) -> list[Going]:
         if part is Part.RUNS:
-            # Handed in together, they are written together.
-            outcomes = await asyncio.gather(
-                *(self._store.remove(each.run) for each in chosen), return_exceptions=True
-            )
-            gone = [each for each, outcome in zip(chosen, outcomes, strict=True) if outcome is None]
-            removed.undeleted += await self._clear_runs([each.run.run_id for each in gone])
-            for outcome in outcomes:
-                if outcome is not None and not isinstance(outcome, Stale):
-                    raise outcome
-            return gone
+            return await self._take_whole(chosen, removed)
         paths = [(each.run.run_id, FOLDERS[part]) for each in chosen]
         cleared = {run_id for run_id, *_ in await asyncio.to_thread(self._clear, paths)}
         removed.undeleted += len(chosen) - len(cleared)
         return [each for each in chosen if each.run.run_id in cleared]
+
+    async def _take_whole(self, chosen: Sequence[Going], removed: Removed) -> list[Going]:
+        gone, problem = await self._forget(chosen, removed)
+        if isinstance(problem, StorageUnavailable):
+            # A full disk has no room for the write that would make room. What nothing needs after the end goes first.
+            left = [each for each in chosen if each not in gone]
+            over = [each.run.run_id for each in left if each.run.state in TERMINAL]
+            parts = [(run_id, folder) for run_id in over for folder in FOLDERS.values()]
+            await asyncio.to_thread(self._clear, parts)
+            more, problem = await self._forget(left, removed)
+            gone += more
+        if problem is not None:
+            raise problem
+        return gone
+
+    async def _forget(
+        self, chosen: Sequence[Going], removed: Removed
+    ) -> tuple[list[Going], BaseException | None]:
+        """The records, then the folders: of which runs, and what went wrong with another."""
+        # Handed in together, they are written together.
+        outcomes = await asyncio.gather(
+            *(self._store.remove(each.run) for each in chosen), return_exceptions=True
+        )
+        gone = [each for each, outcome in zip(chosen, outcomes, strict=True) if outcome is None]
+        removed.undeleted += await self._clear_runs([each.run.run_id for each in gone])
+        problems = (each for each in outcomes if each is not None and not isinstance(each, Stale))
+        return gone, next(problems, None)
 
     async def _clear_runs(self, run_ids: Sequence[str]) -> int:
         """Whose records are gone. The number of those that could not be deleted, and keep their note."""
