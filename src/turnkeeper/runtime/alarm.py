@@ -48,8 +48,13 @@ class Alarm:
 
     def start(self) -> None:
         """From here on a hang is one: before, when the service is being put together, nobody waits for an answer."""
-        if not self._is_started:
+        if self._is_started:
+            return
+        try:
             self._watcher.start()
+        except RuntimeError as error:
+            log.warning("nobody tells when the event loop stands still: %s", error)
+        else:
             self._is_started = True
 
     def stop(self) -> None:

@@ -17,7 +17,7 @@ from turnkeeper.core.run import Run
 from turnkeeper.core.statechart import Trigger
 from turnkeeper.failpoints import Deed, around
 from turnkeeper.lock import DirectoryLock
-from turnkeeper.store import writes
+from turnkeeper.store import threads, writes
 from turnkeeper.store.base import Batch, Notice, Resting, Stats
 from turnkeeper.store.migrate import migrate
 from turnkeeper.store.reads import SqliteReads, can_go_on, connect
@@ -41,10 +41,10 @@ class SqliteStore(SqliteReads):
                 self.data_id = _data_id(self._connection, data_dir)
             except sqlite3.Error as error:
                 raise StorageUnavailable(f"the database {self._path} cannot be opened: {error}") from error
+            self._writer = GroupWriter(self._connection, loop, self.stats)
+            self._writer.listeners.append(self._count)
+            threads.start(self._writer)
             undo.pop_all()
-        self._writer = GroupWriter(self._connection, loop, self.stats)
-        self._writer.listeners.append(self._count)
-        self._writer.start()
 
     @classmethod
     async def open(cls, data_dir: Path) -> SqliteStore:
