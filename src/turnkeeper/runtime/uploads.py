@@ -63,8 +63,9 @@ class Uploads:
             shutil.rmtree(folder.uploads, ignore_errors=True)
             with around(Deed.PLACE_UPLOAD):
                 staging.rename(folder.uploads)
-            for made in (folder.workspace, folder.root, folder.root.parent):
-                sync_folder(made)  # the upload may be the first that is stored of its run
+            # The upload may be the first that is stored of its run, and its run the first of all.
+            for made in (folder.workspace, folder.root, *folder.root.parents[:2]):
+                sync_folder(made)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
         return files
