@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 
 from tests.cli.terminals import Machine
+from tests.cli.test_serve import served
+from tests.client.services import Cable
+from tests.harness import PATIENCE
 from turnkeeper.cli.prune import _age, _bytes
 from turnkeeper.core.errors import InvalidRequest
 
@@ -46,6 +51,14 @@ def test_a_dry_run_then_the_real_one_then_nothing(machine: Machine) -> None:
     assert runs(machine) == []
 
 
+def test_only_those_that_wait(machine: Machine) -> None:
+    run_id = ended(machine)
+    waits = machine.told("run", "interview", "--engine", "demo", code=3)["run"]["run_id"]
+    told = machine.told("prune", "--older-than", "0d", "--status", "waiting_user", "--waiting", "--yes")
+    assert [run["run_id"] for run in told["runs"]] == [waits]
+    assert runs(machine) == [run_id]
+
+
 def test_a_person_is_asked(machine: Machine) -> None:
     run_id = ended(machine)
     with machine.terminal("prune", "--older-than", "0d") as terminal:
@@ -60,6 +73,22 @@ def test_a_person_is_asked(machine: Machine) -> None:
     assert runs(machine) == []
 
 
+def test_ctrl_c_ends_the_command_and_not_the_removal(machine: Machine) -> None:
+    named = {name: value for name, value in machine.env.items() if name.startswith("TURNKEEPER_")}
+    with served(machine.home, **named), machine.client() as client:
+        ended(machine)
+        token = (machine.data / "token").read_text().strip()
+        with Cable(int(client.url.rpartition(":")[2]), delay=[b"POST /v1/prune HTTP"]) as cable:
+            words = ("prune", "--older-than", "0d", "--yes")
+            command = machine.begin(*words, TURNKEEPER_URL=cable.url, TURNKEEPER_TOKEN=token)
+            assert cable.is_holding.wait(PATIENCE)
+            command.send_signal(signal.SIGINT)
+            said = command.communicate(timeout=PATIENCE)
+        told = "interrupted; the service goes on removing, and turnkeeper list --all shows what is left"
+        assert (command.returncode, *said) == (130, "", f"turnkeeper: {told}\n")
+        machine.until(lambda: not list(client.jobs()))
+
+
 def test_logs_alone_and_what_an_audit_says_then(machine: Machine) -> None:
     run_id = ended(machine)
     homes = machine.call("prune", "--only", "homes", "--older-than", "0d", "--yes")
@@ -67,6 +96,9 @@ def test_logs_alone_and_what_an_audit_says_then(machine: Machine) -> None:
     assert "cannot be played by hand any more" in machine.call("show", run_id, "--attempt", "1").stdout
     logs = machine.call("prune", "--only", "logs", "--older-than", "0d", "--yes")
     assert logs.stdout.startswith("The raw logs of 1 run removed: ")
+    for part, having in (("homes", "a home"), ("logs", "raw logs")):
+        again = machine.call("prune", "--only", part, "--older-than", "0d", "--yes")
+        assert again.stdout == f"Nothing to remove; no run with {having} is that old, or too much.\n"
     audit = machine.call("audit", run_id)
     assert audit.returncode == 0
     assert audit.stdout == "1.1  succeeded  (its raw log was deleted, so it can no longer be judged)\n"
@@ -84,6 +116,10 @@ def test_logs_alone_and_what_an_audit_says_then(machine: Machine) -> None:
         (
             ["--older-than", "1d", "--status", "running"],
             "no run is removed in state 'running', but in: waiting_user, succeeded, failed, canceled",
+        ),
+        (
+            ["--older-than", "1d", "--status", "waiting_user", "--status", "failed"],
+            "--status waiting_user: a run that waits for a person is removed only with --waiting",
         ),
         (
             ["--older-than", "1d", "--waiting", "--only", "homes"],

@@ -6,7 +6,9 @@ import asyncio
 import base64
 import sys
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,8 +18,10 @@ from tests.spec.scripts import ANSWER, ASK, INTERACTIVE, Latch, script
 from tests.web.patience import eventually, settle
 from tests.web.problems import assert_problem
 from tests.web.requests import DONE, waiting
-from turnkeeper.core.errors import Code
-from turnkeeper.web.jobs import MAX_WAIT_SEC
+from turnkeeper.core.errors import Code, RunNotFound
+from turnkeeper.web.events import history
+from turnkeeper.web.files import list_artifacts, list_logs
+from turnkeeper.web.jobs import MAX_WAIT_SEC, get_pending
 
 AGENT = Path(__file__).parents[1] / "fakes" / "acp_agent.py"
 
@@ -245,3 +249,36 @@ class TestPreferWait:
     async def test_time_that_is_none_is_refused(self, client: Client, prefer: str) -> None:
         answer = await client.http.get("/v1/jobs/some-run", headers={"Prefer": prefer})
         assert_problem(answer, 400, Code.INVALID_REQUEST)
+
+
+class Meanwhile:
+    """A part of a house; whenever it was asked for something, this happens before anybody can ask again."""
+
+    def __init__(self, part: Any, happens: Callable[[], Awaitable[object]]) -> None:
+        self._part = part
+        self._happens = happens
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+        async def ask(*args: Any, **more: Any) -> Any:
+            found = await getattr(self._part, name)(*args, **more)
+            await self._happens()
+            return found
+
+        return ask
+
+
+@pytest.mark.parametrize("look", [get_pending, list_logs, list_artifacts, history])
+async def test_run_that_is_removed_between_two_reads_is_not_there(
+    tmp_path: Path, look: Callable[..., Awaitable[object]]
+) -> None:
+    """Else it would seem to wait without a question, or to have left nothing."""
+    async with opened(tmp_path / "data") as place:
+        run_id = await waiting(place.client)
+        every = {"older_than_sec": 0, "status": ["waiting_user"]}
+
+        async def remove() -> None:
+            assert (await place.client.http.post("/v1/prune", json=every)).status_code == 200
+
+        jobs, store = Meanwhile(place.house.jobs, remove), Meanwhile(place.house.store, remove)
+        with pytest.raises(RunNotFound):
+            await look(run_id, SimpleNamespace(jobs=jobs, store=store, stage=place.house.stage))

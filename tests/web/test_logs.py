@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from pathlib import Path, PosixPath
+from typing import Any
 
 import pytest
 
-from tests.harness import Client, Json, wait_for_file
+from tests.harness import Client, Json, Place, wait_for_file
 from tests.spec.scripts import ASK, INTERACTIVE, script
 from tests.web.problems import assert_problem
 from tests.web.requests import DONE
 from turnkeeper.core.errors import Code
+from turnkeeper.skills.workspace import RunFolder
+from turnkeeper.web.files import _logs
 
 
 @pytest.fixture(scope="module")
@@ -133,3 +136,20 @@ async def test_log_grows_while_it_is_read(client: Client, tmp_path: Path) -> Non
     await client.settled(run_id)
     late = await part_of(client, run_id, "1/1/stdout", offset=len(early))
     assert late.startswith(b"after\n")
+
+
+class Going(PosixPath):
+    """Gone as soon as somebody has looked whether it is there."""
+
+    def is_file(self, **how: Any) -> bool:
+        is_there = super().is_file(**how)
+        self.unlink(missing_ok=True)
+        return is_there
+
+
+async def test_log_that_is_removed_while_they_are_listed(place: Place, spoken: str, tmp_path: Path) -> None:
+    """By `prune --only logs`, say: it is in the list or not, and either is an answer."""
+    folder = RunFolder(Going(tmp_path))
+    folder.make()
+    folder.raw(1, 1, "stdout").touch()
+    assert len(list(_logs(folder, await place.house.store.attempts(spoken)))) <= 1

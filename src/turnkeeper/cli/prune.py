@@ -15,7 +15,17 @@ from turnkeeper.cli.outcome import print_json, size
 from turnkeeper.cli.questions import in_time
 from turnkeeper.cli.reach import SHOWN, refusing, service
 from turnkeeper.cli.tables import Column, print_table
-from turnkeeper.cli.terminal import FAILED, USAGE, AsJson, DataDir, busy, complain, counted, printable
+from turnkeeper.cli.terminal import (
+    FAILED,
+    INTERRUPTED,
+    USAGE,
+    AsJson,
+    DataDir,
+    busy,
+    complain,
+    counted,
+    printable,
+)
 from turnkeeper.core.errors import InvalidRequest
 from turnkeeper.core.retention import REMOVABLE, Limits, Part
 from turnkeeper.core.statechart import TERMINAL, State
@@ -25,6 +35,8 @@ if TYPE_CHECKING:
 
 AGES = {"m": 60, "h": 3600, "d": 24 * 3600, "w": 7 * 24 * 3600}
 SIZES = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
+WORDS = {"homes": ("The homes of ", " with a home"), "logs": ("The raw logs of ", " with raw logs")}
+"""Of the parts: before so many runs, and behind none."""
 COLUMNS = (Column("run"), Column("state"), Column("skill", is_cut=True), Column("since"), Column("size"))
 
 
@@ -65,10 +77,10 @@ def prune(
         complain("nobody is there to ask; to remove runs all the same, say --yes")
         raise typer.Exit(USAGE)
     with service(data_dir) as place:
-        found = _asked(place.client, limits, dry_run=not yes or dry_run)
+        found = _look(place.client, limits) if dry_run or not yes else _remove(place.client, limits)
         if found.dry_run and found.count and not dry_run:
             _confirm(found)
-            found = _asked(place.client, limits, dry_run=False)
+            found = _remove(place.client, limits)
     if as_json:
         print_json(found.to_dict())
     else:
@@ -89,6 +101,10 @@ def _limits(
     for each in status:
         if each not in known:
             raise InvalidRequest(f"no run is removed in state {each!r}, but in: {', '.join(known)}")
+    if State.WAITING_USER in status and not waiting:
+        raise InvalidRequest(
+            "--status waiting_user: a run that waits for a person is removed only with --waiting"
+        )
     states = {State(each) for each in status} or set(TERMINAL)
     return Limits(
         older_than=None if older_than is None else _age(older_than),
@@ -117,15 +133,29 @@ def _number(text: str, units: dict[str, int]) -> float | None:
     return float(found[1]) * units[found[2]] if found and found[2] in units else None
 
 
+def _look(client: Client, limits: Limits) -> Pruned:
+    with busy("looking"):
+        return _asked(client, limits, dry_run=True)
+
+
+def _remove(client: Client, limits: Limits) -> Pruned:
+    try:
+        with busy("removing"):
+            return _asked(client, limits, dry_run=False)
+    except KeyboardInterrupt:
+        # Nobody waits for the answer any more, which may take minutes; the service does not stop for that.
+        complain("interrupted; the service goes on removing, and turnkeeper list --all shows what is left")
+        raise typer.Exit(INTERRUPTED) from None
+
+
 def _asked(client: Client, limits: Limits, *, dry_run: bool) -> Pruned:
-    with busy("looking" if dry_run else "removing"):
-        return client.prune(
-            older_than=limits.older_than,
-            keep_bytes=limits.keep_bytes,
-            status=[state.value for state in State if state in limits.states],
-            only=limits.part.value,
-            dry_run=dry_run,
-        )
+    return client.prune(
+        older_than=limits.older_than,
+        keep_bytes=limits.keep_bytes,
+        status=[state.value for state in State if state in limits.states],
+        only=limits.part.value,
+        dry_run=dry_run,
+    )
 
 
 def _confirm(found: Pruned) -> None:
@@ -158,9 +188,9 @@ def _tell(found: Pruned, limits: Limits) -> None:
 
 
 def _summary(found: Pruned) -> str:
-    what = {"homes": "The homes of ", "logs": "The raw logs of "}.get(found.only, "")
+    what, having = WORDS.get(found.only, ("", ""))
     if not found.count:
-        return f"Nothing to remove; {what.lower()}no run is that old, or too much."
+        return f"Nothing to remove; no run{having} is that old, or too much."
     parts = {"homes": found.bytes.homes, "logs": found.bytes.logs, "files": found.bytes.files}
     told = ", ".join(f"{name} {size(count)}" for name, count in parts.items())
     more = f" ({told})" if found.only == "runs" else ""

@@ -66,6 +66,7 @@ async def list_artifacts(run_id: RunId, house: HouseOf) -> dict[str, Any]:
     run = await house.jobs.run(run_id)
     workspace = house.stage.folder(run.id).workspace
     found = await asyncio.to_thread(artifacts.find, workspace, run.job.contract.artifacts)
+    await house.jobs.run(run_id)  # one that was removed meanwhile is not one without files
     listed = [{"path": each.path, "size": each.size, "mime": each.mime, "role": each.role} for each in found]
     return {"request_id": run.id, "artifacts": listed}
 
@@ -101,9 +102,10 @@ async def get_bundle(run_id: RunId, house: HouseOf) -> Response:
 @router.get("/{run_id}/logs", response_model=schemas.Logs)
 async def list_logs(run_id: RunId, house: HouseOf) -> dict[str, Any]:
     """The raw logs that exist, one for each attempt, try and stream."""
+    attempts = await house.store.attempts(run_id)
+    logs = await asyncio.to_thread(lambda: list(_logs(house.stage.folder(run_id), attempts)))
+    # Read after the logs: a run that was removed meanwhile is not one without logs.
     run = await house.jobs.run(run_id)
-    attempts = await house.store.attempts(run.id)
-    logs = await asyncio.to_thread(lambda: list(_logs(house.stage.folder(run.id), attempts)))
     return {"request_id": run.id, "logs": logs}
 
 
@@ -173,15 +175,17 @@ async def _send(file: BinaryIO, offset: int, length: int) -> AsyncIterator[bytes
 def _logs(folder: RunFolder, attempts: list[Attempt]) -> Iterator[dict[str, Any]]:
     for attempt in attempts:
         for stream in STREAMS:
-            path = folder.raw(attempt.attempt_number, attempt.try_number, stream)
-            if path.is_file():
-                yield {
-                    "attempt": attempt.attempt_number,
-                    "try": attempt.try_number,
-                    "stream": stream,
-                    "size": path.stat().st_size,
-                    "started_at": instant(attempt.started_at),
-                    "ended_at": attempt.ended_at and instant(attempt.ended_at),
-                    "pid": attempt.born and attempt.born.pid,
-                    "verdict": attempt.verdict,
-                }
+            try:
+                size = folder.raw(attempt.attempt_number, attempt.try_number, stream).stat().st_size
+            except FileNotFoundError:
+                continue  # not written yet, or removed
+            yield {
+                "attempt": attempt.attempt_number,
+                "try": attempt.try_number,
+                "stream": stream,
+                "size": size,
+                "started_at": instant(attempt.started_at),
+                "ended_at": attempt.ended_at and instant(attempt.ended_at),
+                "pid": attempt.born and attempt.born.pid,
+                "verdict": attempt.verdict,
+            }

@@ -111,6 +111,8 @@ async def get_pending(run_id: RunId, house: HouseOf) -> dict[str, Any]:
     """The open question; `pending` is null when there is none."""
     run = await house.jobs.run(run_id)
     pending = await house.jobs.pending(run)
+    if pending is None and run.pending_interaction_id is not None:
+        run = await house.jobs.run(run_id)  # a question goes only with its run: whoever asks is told so
     return {
         "request_id": run.id,
         "status": run.state.value,
