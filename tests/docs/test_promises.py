@@ -1,4 +1,4 @@
-"""Promises name the tests that hold them: README one for each, the page about reliability all of them."""
+"""Promises name the tests that hold them: README one or two for each, the page about reliability all of them."""
 
 from __future__ import annotations
 
