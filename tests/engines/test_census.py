@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.descriptors import few_descriptors
 from turnkeeper.engines import census
 from turnkeeper.engines.census import Found
 
@@ -295,6 +296,36 @@ def test_without_file_descriptors_the_census_does_not_lie(engines: Engines) -> N
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert len(census.find(engines.mark)) == 1
+
+
+@pytest.mark.failure("V09")
+async def test_with_one_file_descriptor_nobody_is_given_up(engines: Engines) -> None:
+    """One is not enough for a process and its entry: it is waited for a second one, and no signal is skipped."""
+    popen = engines.python(WAIT)
+    await asyncio.to_thread(engines.stranger)  # whatever the loop needs for a thread is there
+    with few_descriptors(1):
+        ending = asyncio.create_task(census.end_all(engines.mark, step_sec=0.2))
+        await asyncio.wait((ending,), timeout=3 * census.SHORT_PAUSE_SEC)
+        assert not ending.done(), "nobody was signalled"
+        assert popen.poll() is None
+    assert await ending == []
+    assert popen.wait(10) == -signal.SIGTERM
+
+
+@pytest.mark.failure("V09")
+async def test_with_few_file_descriptors_one_after_the_other_is_ended(engines: Engines) -> None:
+    popens = [engines.python(WAIT) for _ in range(5)]
+    stubborn = engines.python(STUBBORN)
+    found = census.find(engines.mark)
+    await asyncio.to_thread(engines.stranger)
+    before = open_files()
+    with few_descriptors(3):
+        left = await census.end(found, signals=(signal.SIGTERM,), step_sec=0.2)
+        assert [each.pid for each in left] == [stubborn.pid]
+        assert await census.end_all(engines.mark, step_sec=0.2) == []
+    assert open_files() == before
+    assert {popen.wait(10) for popen in popens} == {-signal.SIGTERM}
+    assert stubborn.wait(10) == -signal.SIGKILL
 
 
 @pytest.mark.failure("X05")

@@ -13,6 +13,7 @@ import sqlite3
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
+from itertools import count, islice
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -205,7 +206,8 @@ class TestDisk:
 class TestDatabase:
     @pytest.mark.failure("V05")
     async def test_somebody_else_holds_the_lock(self, daemon: Daemon) -> None:
-        """However long: who writes waits, who reads does not, and nothing is lost."""
+        """However long, and as with a write that does not come to its end: who writes waits, who reads does not,
+        and nothing is lost."""
         client, asked = daemon.client, await waiting(daemon)
         held = await client.create("answer", script([*HELD, {"result": {"answer": "kept"}}]))
         await daemon.in_the_middle(held)
@@ -227,7 +229,10 @@ class TestDatabase:
     async def test_a_disk_that_takes_its_time(
         self, place: Place, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
-        """Every sync of a file waits until the test lets it go on; nobody else does."""
+        """Every sync of our own, as of raw logs and skills, waits until the test lets it go on; nobody else does.
+
+        SQLite syncs by itself and is not slowed down here. A database that takes its time is played by the lock above.
+        """
         client, real, go_on, stuck = place.client, os.fsync, threading.Event(), threading.Event()
 
         def slow(file: int) -> None:
@@ -308,6 +313,34 @@ class TestDescriptors:
         after = await client.create("answer", "done")
         assert (await client.settled(after))["status"] == "succeeded", "without a restart"
         assert not daemon.processes()
+
+    @pytest.mark.failure("V09")
+    async def test_a_cancel_when_one_is_left(self, daemon: Daemon) -> None:
+        """One is too few to reach a process: the run is not canceled before that is gone."""
+        client, log = daemon.client, daemon.data_dir.parent / "service.log"
+        held = await client.create("answer", script(HELD))
+        await daemon.in_the_middle(held)
+        with one_descriptor(daemon.pid):
+            assert (await client.http.post(f"/v1/jobs/{held}/cancel")).status_code == 200
+            await eventually(lambda: "yet: Too many open files" in log.read_text())
+            assert (await client.get(held))["status"] == "running"
+            assert daemon.processes(held)
+        run = await client.ended(held)
+        assert (run["status"], run["warnings"]) == ("canceled", [])
+        assert not daemon.processes()
+
+
+@contextmanager
+def one_descriptor(pid: int) -> Iterator[None]:
+    """All below the limit are in use but one."""
+    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    used = set(map(int, os.listdir(f"/proc/{pid}/fd")))  # noqa: PTH208
+    _, limit = islice((number for number in count() if number not in used), 2)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (limit, before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
 
 
 def limit_descriptors(pid: int, left: int) -> None:

@@ -14,7 +14,7 @@ import logging
 import os
 import signal
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -127,30 +127,10 @@ async def end(
     step_sec: float,
 ) -> list[Found]:
     """Sends each signal in turn to those still alive, `step_sec` apart; returns those that would not die."""
-    alive: dict[int, Found] = {}
-    out_of_reach = []
-    with contextlib.ExitStack() as pidfds:
-        for each in found:
-            try:
-                pidfd = os.pidfd_open(each.pid)
-                pidfds.callback(os.close, pidfd)
-                # In this order: a process with the right start time had this pid at the open too.
-                if _same(_entry(each.pid), each):
-                    alive[pidfd] = each
-            except ProcessLookupError:
-                continue
-            except OSError:  # no file descriptor left, and a bare pid is never signalled
-                out_of_reach.append(each)
-        for number in signals:
-            for pidfd in alive:
-                # Gone already, or not ours to signal: the wait tells.
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    signal.pidfd_send_signal(pidfd, number)
-            still = await _wait(alive, step_sec)
-            alive = {pidfd: alive[pidfd] for pidfd in still}
-            if not alive:
-                break
-    return [*alive.values(), *out_of_reach]
+    left = list(found)
+    for number in signals:
+        left = await _climb(left, number, step_sec)
+    return left
 
 
 async def end_all(
@@ -204,6 +184,53 @@ def _belonging(prefix: str, roots: Collection[Found]) -> tuple[list[_Entry], dic
     listed = [there[pid] for pid in ours if not there[pid].is_dead]
     listed.sort(key=lambda entry: (entry.start_time, entry.pid))
     return listed, marks
+
+
+async def _climb(found: Iterable[Found], number: Signals, step_sec: float) -> list[Found]:
+    """One rung: the signal for each of them, and a step's time to follow it. Returns those that live on.
+
+    It counts only for those it reached. With too few file descriptors for all it takes some after the others, and
+    with none it waits for one: whoever was never signalled has survived nothing.
+    """
+    alive: list[Found] = []
+    unreached = deque(found)
+    while unreached:
+        with contextlib.ExitStack() as pidfds:
+            reached: dict[int, Found] = {}
+            try:
+                while unreached:
+                    if (pidfd := _hold(unreached[0])) is not None:
+                        pidfds.callback(os.close, pidfd)
+                        reached[pidfd] = unreached[0]
+                    unreached.popleft()
+            except OSError as error:
+                if error.errno not in SHORT:
+                    alive.append(unreached.popleft())  # out of reach for good: a bare pid is never signalled
+                elif not reached:
+                    log.warning("the processes of a run cannot be reached yet: %s", error.strerror)
+                    await asyncio.sleep(SHORT_PAUSE_SEC)
+            for pidfd in reached:
+                # Gone already, or not ours to signal: the wait tells.
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    signal.pidfd_send_signal(pidfd, number)
+            alive += [reached[pidfd] for pidfd in await _wait(reached, step_sec)]
+    return alive
+
+
+def _hold(found: Found) -> int | None:
+    """A pidfd of it; None if it is gone."""
+    try:
+        pidfd = os.pidfd_open(found.pid)
+    except ProcessLookupError:
+        return None
+    is_it = False
+    try:
+        # In this order: a process with the right start time had this pid at the open too.
+        is_it = _same(_entry(found.pid), found)
+        return pidfd if is_it else None
+    finally:
+        if not is_it:
+            os.close(pidfd)
 
 
 async def _wait(pidfds: Collection[int], within_sec: float) -> list[int]:
