@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
 
 import pytest
 
+from tests.descriptors import few_descriptors
+from turnkeeper.core.errors import StorageUnavailable
 from turnkeeper.engines.lending import Lent, LoginBusy, LoginUnreadable, lend, still_lent
 
 NAME = ".codex/auth.json"
@@ -207,3 +210,112 @@ def test_a_fifo_does_not_hold_us_up(desk: Desk) -> None:
     os.mkfifo(desk.copy)
     assert len(lent.take_back()) == 1
     desk.assert_nothing_left()
+
+
+# A machine that is short of something. What the engine renewed is the only login that still works.
+
+
+def refuse(number: int, patch: pytest.MonkeyPatch) -> None:
+    """The disk does, whatever is to be kept there for good."""
+
+    def fail(_: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    patch.setattr(os, "fsync", fail)
+
+
+@pytest.mark.failure("Q05", "V09")
+def test_without_file_descriptors_a_renewed_login_stays_until_the_next_start(desk: Desk) -> None:
+    lent = desk.lend()
+    desk.copy.write_text(RENEWED)
+    with few_descriptors():
+        (problem,) = lent.take_back()
+    assert "Too many open files" in problem
+    assert (desk.owner.read_text(), desk.copy.read_text()) == (LOGIN, RENEWED)
+    (left,) = still_lent(desk.notes)
+    assert left.take_back() == []
+    assert desk.owner.read_text() == RENEWED
+    desk.assert_nothing_left()
+
+
+@pytest.mark.failure("Q05", "V03")
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO], ids=os.strerror)
+def test_on_a_bad_disk_a_renewed_login_stays_until_the_next_start(
+    desk: Desk, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lent = desk.lend()
+    desk.copy.write_text(RENEWED)
+    with monkeypatch.context() as patch:
+        refuse(number, patch)
+        (problem,) = lent.take_back()
+    assert os.strerror(number) in problem
+    assert (desk.owner.read_text(), desk.copy.read_text()) == (LOGIN, RENEWED)
+    (left,) = still_lent(desk.notes)
+    assert left.take_back() == []
+    assert desk.owner.read_text() == RENEWED
+    desk.assert_nothing_left()
+
+
+def test_an_owner_that_may_not_be_written_is_told_and_nothing_stays(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lent = desk.lend()
+    desk.copy.write_text(RENEWED)
+    refuse(errno.EROFS, monkeypatch)
+    (problem,) = lent.take_back()
+    assert "log in again" in problem
+    desk.assert_nothing_left()
+
+
+@pytest.mark.failure("Q05", "V03")
+def test_what_stayed_goes_back_before_anybody_is_lent_it_again(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The operator's file is spent: whoever is lent that one is locked out, and the operator with them."""
+    lent = desk.lend()
+    desk.copy.write_text(RENEWED)
+    other = tmp_path / "runs" / "2" / "home"
+    other.mkdir(parents=True)
+    with monkeypatch.context() as patch:
+        refuse(errno.ENOSPC, patch)
+        assert len(lent.take_back()) == 1
+        for home, name in ((desk.home, "1.json"), (other, "2.json")):
+            with pytest.raises(OSError, match="No space left"):
+                lend({NAME: desk.owner}, home, desk.notes / name)
+        assert desk.copy.read_text() == RENEWED
+    lent = lend({NAME: desk.owner}, other, desk.notes / "2.json")
+    assert (other / NAME).read_text() == desk.owner.read_text() == RENEWED
+    assert not desk.copy.exists()
+    lent.take_back()
+    desk.assert_nothing_left()
+
+
+@pytest.mark.failure("Q05", "V01")
+def test_what_a_crash_left_is_not_taken_from_a_process_that_may_be_alive(desk: Desk, tmp_path: Path) -> None:
+    os.close(desk.lend().lock)
+    other = tmp_path / "visit"
+    other.mkdir()
+    lend({NAME: desk.owner}, other, desk.notes / "2.json").take_back()
+    assert desk.copy.exists()
+    (left,) = still_lent(desk.notes)
+    left.take_back()
+    desk.assert_nothing_left()
+
+
+@pytest.mark.failure("V09")
+def test_without_file_descriptors_a_login_is_not_called_unreadable_for_good(desk: Desk) -> None:
+    with few_descriptors(1), pytest.raises(LoginUnreadable, match="Too many open files") as refused:
+        desk.lend()
+    assert isinstance(refused.value.__cause__, OSError)
+    assert refused.value.__cause__.errno == errno.EMFILE
+    lent = desk.lend()  # the lock was let go of
+    assert lent.take_back() == []
+
+
+@pytest.mark.failure("V09")
+def test_without_file_descriptors_nobody_says_that_nothing_is_lent(desk: Desk) -> None:
+    os.close(desk.lend().lock)
+    with few_descriptors(), pytest.raises(StorageUnavailable, match="Too many open files"):
+        still_lent(desk.notes)
+    (left,) = still_lent(desk.notes)
+    assert left.take_back() == []

@@ -3,25 +3,31 @@
 The files are copied into the run's home when the process is about to start. When it has ended, one that the engine
 renewed goes back to the operator, in one step, and none stays in the home. One process at a time is lent the login of
 an engine: a lock on their folder says so, to other processes of ours too. A note, written before the first copy, lets
-the next start of the service take everything back after a crash.
+the next start of the service take everything back after a crash. A machine that is short of something is no reason to
+lose a renewed login: copy and note stay, and it goes back at that start, or before anybody is lent it again.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
+import logging
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
-from turnkeeper.core.errors import EngineNotReady
+from turnkeeper.core.errors import EngineNotReady, StorageUnavailable
+from turnkeeper.engines.census import SHORT
 from turnkeeper.failpoints import Deed, around
+
+log = logging.getLogger(__name__)
 
 LARGEST = 1024 * 1024
 """Bytes of a login file; a larger one is something else."""
@@ -29,6 +35,10 @@ SHORTEST_SECRET = 16
 """Characters of a text in a login file that may be a token; shorter ones are names."""
 FRESH = ".turnkeeper"
 """What a copy is called until it is whole."""
+NOTE, KEPT = ".json", ".kept"
+"""How notes are called: of what a process has, or had when the service died, and of what nobody has any more."""
+PASSING = SHORT | {errno.ENOSPC, errno.EDQUOT, errno.EIO}
+"""Of the machine, and not of the files: the same may work another day."""
 
 
 class LoginBusy(EngineNotReady):
@@ -58,16 +68,30 @@ class Lent:
 
         Never raises: an agent can do to its home what it likes, and must not be able to hold us up by it.
         """
-        problems = []
+        problems, _ = self._end()
+        return problems
+
+    def _end(self) -> tuple[list[str], OSError | None]:
+        """The problems, and why something stays, with its note, for another day."""
+        problems: list[str] = []
+        kept: OSError | None = None
         for name, owner in self.files.items():
             try:
                 problems += self._take_back(name, owner)
             except (OSError, RuntimeError) as error:  # a loop of links is the latter
-                problems.append(f"{name} cannot be taken back from {self.home}: {error}")
-        with contextlib.suppress(OSError), around(Deed.FORGET_LOAN):
-            self.note.unlink(missing_ok=True)
+                if _is_passing(error):
+                    kept = error
+                    problems.append(f"{name} stays in {self.home} until it can go back: {error.strerror}")
+                else:
+                    problems.append(f"{name} cannot be taken back from {self.home}: {error}")
+        with contextlib.suppress(OSError):
+            if kept is not None:
+                self.note.rename(self.note.with_suffix(KEPT))
+            else:
+                with around(Deed.FORGET_LOAN):
+                    self.note.unlink(missing_ok=True)
         os.close(self.lock)
-        return problems
+        return problems, kept
 
     def _take_back(self, name: str, owner: Path) -> list[str]:
         path = _inside(self.home, name)
@@ -81,7 +105,9 @@ class Lent:
         return problems
 
     def _return(self, name: str, path: Path, owner: Path) -> list[str]:
-        if not os.path.lexists(path):
+        try:
+            path.lstat()
+        except FileNotFoundError:
             return []
         data = _read(path)
         if data is None:
@@ -99,6 +125,8 @@ class Lent:
             with around(Deed.RENEW_LOGIN):
                 _replace(owner, data)
         except OSError as error:
+            if _is_passing(error):
+                raise
             return [f"{owner} cannot be written: {error.strerror}; log in again"]
         return []
 
@@ -107,10 +135,15 @@ def lend(files: Mapping[str, Path], home: Path, note: Path) -> Lent:
     """Copies of the files, by their names inside the home. All of them, or none and an error that says why."""
     # The operator may have it behind a link of their own; an agent may not.
     owners = {name: Path(os.path.realpath(path)) for name, path in files.items()}
+    _settle(note.parent, owners.values())
     held = _hold(owners.values())
     if held is None:
         raise LoginBusy("its login is in use by another process; try again when that is done")
-    found = {name: _read(path) for name, path in owners.items()}
+    try:
+        found = {name: _read(path) for name, path in owners.items()}
+    except OSError as error:
+        os.close(held)
+        raise LoginUnreadable(f"{error.filename} cannot be read now: {error.strerror}") from error
     copies = {name: data for name, data in found.items() if data is not None}
     lent = Lent(
         note, home, owners, {n: _digest(d) for n, d in copies.items()}, held, _secrets(copies.values())
@@ -135,7 +168,20 @@ def lend(files: Mapping[str, Path], home: Path, note: Path) -> Lent:
 
 def still_lent(notes: Path) -> list[Lent]:
     """What earlier processes had been lent and nobody took back. What another process still holds is left to it."""
-    return [lent for note in sorted(notes.glob("*.json")) if (lent := _remembered(note)) is not None]
+    return [*_left(notes, KEPT), *_left(notes, NOTE)]
+
+
+def _settle(notes: Path, owners: Collection[Path]) -> None:
+    """What had to stay in a home goes back first: until then the operator has a login that the engine has spent.
+
+    What a crash left is not touched: its process may be alive until the next start has ended it.
+    """
+    for lent in _left(notes, KEPT):
+        problems, kept = lent._end()
+        for problem in problems:
+            log.warning("%s: %s", lent.home, problem)
+        if kept is not None and not set(owners).isdisjoint(lent.files.values()):
+            raise kept
 
 
 def _note(lent: Lent) -> None:
@@ -146,15 +192,33 @@ def _note(lent: Lent) -> None:
         _replace(lent.note, json.dumps(told).encode())
 
 
+def _left(notes: Path, suffix: str) -> Iterator[Lent]:
+    try:
+        found = sorted(notes.iterdir())
+    except FileNotFoundError:
+        return
+    except OSError as error:  # a glob would find nothing, and the next loan would overwrite what is there
+        raise _unknown(notes, error) from error
+    for note in found:
+        if note.suffix == suffix and (lent := _remembered(note)) is not None:
+            yield lent
+
+
 def _remembered(note: Path) -> Lent | None:
     try:
         told: Any = json.loads(_read(note) or b"")
         files = {str(name): Path(path) for name, path in told["files"].items()}
         digests, home = dict(told["digests"]), Path(told["home"])
         held = _hold(files.values())
-    except (ValueError, KeyError, TypeError, AttributeError, OSError):
+    except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
+        if isinstance(error, OSError) and error.errno in SHORT:
+            raise _unknown(note, error) from error
         return None  # not one of ours (a note is written whole, or not at all), or its folder is gone
     return None if held is None else Lent(note, home, files, digests, held)
+
+
+def _unknown(note: Path, error: OSError) -> StorageUnavailable:
+    return StorageUnavailable(f"what logins are still lent cannot be read in {note}: {error.strerror}")
 
 
 def _hold(files: Iterable[Path]) -> int | None:
@@ -177,10 +241,13 @@ def _inside(home: Path, name: str, *, make: bool = False) -> Path | None:
 
 
 def _read(path: Path) -> bytes | None:
-    """None if it is not there, or no plain file: a link is never followed."""
+    """None if it is not there, or no plain file: a link is never followed. A machine that is short of something says
+    nothing about the file: that is raised."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
+    except OSError as error:
+        if _is_passing(error):
+            raise
         return None
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
@@ -188,6 +255,10 @@ def _read(path: Path) -> bytes | None:
     with os.fdopen(fd, "rb") as file:
         data = file.read(LARGEST + 1)
     return data if len(data) <= LARGEST else None
+
+
+def _is_passing(error: BaseException) -> TypeGuard[OSError]:
+    return isinstance(error, OSError) and error.errno in PASSING
 
 
 def _fresh(path: Path) -> Path:
