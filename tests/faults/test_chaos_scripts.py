@@ -21,7 +21,11 @@ SCRIPTS = {
         ids=("P03",), script="chaos/rejected_without_a_word", status=FAILED, code="OUTPUT_INVALID", job=AUTO
     ),
     "a tool that fails alike": Row(
-        ids=("P07",), script="chaos/same_tool_error", status=WAITING, says=QUESTION
+        ids=("P07",),
+        script="chaos/same_tool_error",
+        status=FAILED,
+        code="ENGINE_STALLED",
+        says=("the tool shell failed 30 times in a row", "Read-only file system"),
     ),
     "an exit as by a signal": Row(
         ids=("X01",), script="chaos/exits_like_a_signal", status=FAILED, code="ENGINE_FAILED", says=("137",)
@@ -30,7 +34,7 @@ SCRIPTS = {
         ids=("X01",), script="chaos/exits_with_255", status=FAILED, code="ENGINE_FAILED", says=("255",)
     ),
     "a kill": Row(
-        ids=("X01",), script="chaos/killed", status=FAILED, code="ENGINE_CRASHED", says=("SIGKILL",)
+        ids=("X01", "X10"), script="chaos/killed", status=FAILED, code="ENGINE_CRASHED", says=("SIGKILL",)
     ),
     "no ear for signals": Row(
         ids=("X02", "X08"),

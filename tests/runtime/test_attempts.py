@@ -257,7 +257,7 @@ async def test_without_a_login_the_job_is_refused_with_what_to_do(tmp_path: Path
 # Ends that nobody asked for
 
 
-@pytest.mark.failure("X09")
+@pytest.mark.failure("X09", "X10")
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL, signal.SIGTERM])
 async def test_a_signal_that_was_not_ours_is_a_crash(tmp_path: Path, number: signal.Signals) -> None:
     code = f"print('last words', file=sys.stderr, flush=True)\nos.kill(os.getpid(), {int(number)})"
@@ -288,13 +288,34 @@ def small_cgroup() -> Iterator[Path]:
     pytest.skip("memory cannot be limited here: no writable memory cgroup")
 
 
+GROW = "kept = [bytearray(os.urandom(2**20)) for _ in range(500)]"
+
+
 @pytest.mark.failure("X10")
 async def test_an_engine_that_the_kernel_ended_for_memory(tmp_path: Path, small_cgroup: Path) -> None:
-    join = f"pathlib.Path({str(small_cgroup / 'cgroup.procs')!r}).write_text(str(os.getpid()))"
-    cli = Cli(tmp_path, f"{join}\nkept = [bytearray(os.urandom(2**20)) for _ in range(500)]\n{DONE_CODE}")
-    async with opened(tmp_path / "data", **cli.settings(env=[f"CODEX_API_KEY={KEY}"])) as place:
+    """Put into a group of its own by a wrapper, as operators do."""
+    wrapper = tmp_path / "wrapper.sh"
+    wrapper.write_text(f'echo $$ > {small_cgroup / "cgroup.procs"}\nexec "$@"\n')
+    cli = Cli(tmp_path, f"{GROW}\n{DONE_CODE}")
+    settings = cli.settings(env=[f"CODEX_API_KEY={KEY}"])
+    settings["engines"]["codex"]["command"] = ["sh", str(wrapper), sys.executable, str(cli.path)]
+    async with opened(tmp_path / "data", **settings) as place:
         run = await place.client.ended(await place.client.create("answer", engine="codex"))
     assert run["error"]["code"] == "ENGINE_OOM_KILLED", run["error"]
+
+
+@pytest.mark.failure("X10")
+async def test_a_stranger_that_the_kernel_ended_for_memory(tmp_path: Path, small_cgroup: Path) -> None:
+    """In the same moment somebody kills the engine: that is still a crash."""
+    join = f"pathlib.Path({str(small_cgroup / 'cgroup.procs')!r}).write_text(str(os.getpid()))"
+    stranger = f"import os, pathlib\n{join}\n{GROW}"
+    code = f"stranger = subprocess.run([sys.executable, '-c', {stranger!r}])\n"
+    code += "print('stranger', stranger.returncode, file=sys.stderr, flush=True)\nos.kill(os.getpid(), 9)"
+    cli = Cli(tmp_path, code)
+    async with opened(tmp_path / "data", **cli.settings(env=[f"CODEX_API_KEY={KEY}"])) as place:
+        run = await place.client.ended(await place.client.create("answer", engine="codex"))
+    assert run["error"]["code"] == "ENGINE_CRASHED", run["error"]
+    assert "stranger -9" in run["error"]["message"]
 
 
 @pytest.mark.failure("P08", "T01")

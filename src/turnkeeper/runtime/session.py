@@ -21,6 +21,7 @@ from turnkeeper.engines.lines import Line
 from turnkeeper.engines.process import Exit, Process
 from turnkeeper.engines.spawn import Command
 from turnkeeper.runtime.waits import first
+from turnkeeper.skills.clearing import clear
 from turnkeeper.skills.workspace import discard
 
 if TYPE_CHECKING:
@@ -51,8 +52,10 @@ class Session:
     def __init__(self, start: Start, dialect: Dialect, timeouts: Timeouts) -> None:
         self._start = start
         self._lent: Lent | None = None
-        self.oom_kills: int | None = None
+        self.oom_kills: memory.Kills | None = None
         """How many there had been when the turn began."""
+        self._placed: Turn | None = None
+        """The turn whose first word has been heard."""
         self.dialect = dialect
         self.timeouts = timeouts
         self.turn: Turn | None = None
@@ -65,7 +68,8 @@ class Session:
     def move_in(self) -> None:
         """Before the process: a place for its temporary files, and the operator's login if it needs that. Blocking."""
         start = self._start
-        discard(start.scratch)  # of a turn that a crash cut off
+        # Of a turn that a crash cut off. What keeps it from going is raised: a shortage passes, and is tried again.
+        clear(start.scratch.parent, start.scratch.name)
         start.scratch.mkdir(mode=0o700, parents=True)
         if start.login_files:
             self._lent = lend(start.login_files, start.home, start.note)
@@ -89,7 +93,7 @@ class Session:
     def exit_kind(self, ended: Exit) -> ExitKind:
         if ended.signal is None:
             return ExitKind.OK if ended.code == 0 else ExitKind.NONZERO
-        is_counted = self.oom_kills is not None and (memory.oom_kills() or 0) > self.oom_kills
+        is_counted = self.oom_kills is not None and self.oom_kills.are_more
         return (
             ExitKind.OOM_KILLED if ended.signal == signal.SIGKILL and is_counted else ExitKind.FOREIGN_SIGNAL
         )
@@ -105,9 +109,17 @@ class Session:
 
     def _hear(self, stream: str, line: Line) -> None:
         if self.turn is not None:
+            self._count_kills(self.turn)
             self.turn.hear(stream, line)
         elif stream == "stdout":
             self._hear_aside(line)
+
+    def _count_kills(self, turn: Turn) -> None:
+        """Where the engine is when it says its first word: a wrapper may have put it into a cgroup of its own by then,
+        and once it is dead nobody can tell any more."""
+        if self._placed is not turn:
+            self._placed = turn
+            self.oom_kills = memory.oom_kills(self.process.pid, self.oom_kills)
 
     def _hear_aside(self, line: Line) -> None:
         """Between two turns nothing counts; but an agent that asks for something must not wait for ever."""
