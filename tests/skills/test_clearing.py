@@ -4,12 +4,17 @@ import ctypes
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.descriptors import few_descriptors
 from turnkeeper.skills.clearing import Space, clear, measure
 
+MB = 1024 * 1024
 PR_CAPBSET_DROP = 24
 POWERS = (1, 2, 3)
 """Of root, over files whatever their mode: DAC_OVERRIDE, DAC_READ_SEARCH, FOWNER."""
@@ -53,6 +58,75 @@ def test_links_count_for_themselves(tmp_path: Path) -> None:
 
 def test_what_is_not_there_takes_no_space(tmp_path: Path) -> None:
     assert measure(tmp_path / "nowhere") == Space()
+
+
+class Meddler:
+    """An agent at work: at the first listing that shows one of its names it does its deed, before anybody goes on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, names: set[str], deed: Callable[[], None]) -> None:
+        self._names, self._deed, self._real = names, deed, os.scandir
+        self.has_been = False
+        monkeypatch.setattr(os, "scandir", self._scandir)
+
+    @contextmanager
+    def _scandir(self, where: Any) -> Iterator[list[os.DirEntry[str]]]:
+        with self._real(where) as entries:
+            listed = list(entries)
+        if not self.has_been and self._names & {each.name for each in listed}:
+            self.has_been = True
+            self._deed()
+        yield listed
+
+
+def test_a_folder_that_becomes_a_link_meanwhile_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outside, workspace = tmp_path / "outside", tmp_path / "run" / "workspace"
+    outside.mkdir()
+    (outside / "large").write_bytes(bytes(10 * MB))
+    (workspace / "bait").mkdir(parents=True)
+
+    def swap() -> None:
+        (workspace / "bait").rmdir()
+        (workspace / "bait").symlink_to(outside)
+
+    meddler = Meddler(monkeypatch, {"bait"}, swap)
+    assert measure(tmp_path / "run").files < MB
+    assert meddler.has_been
+
+
+def test_a_folder_that_is_moved_away_meanwhile_leads_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The way up from it is not the way that led down."""
+    outside, workspace = tmp_path / "outside", tmp_path / "run" / "workspace"
+    for name in ("one", "two"):
+        (workspace / name).mkdir(parents=True)
+        (workspace / name / f"in_{name}").touch()
+        (outside / name).mkdir(parents=True)
+        (outside / name / "large").write_bytes(bytes(10 * MB))
+
+    def move() -> None:
+        for name in ("one", "two"):
+            (workspace / name).rename(outside / f"{name}.moved")
+
+    meddler = Meddler(monkeypatch, {"in_one", "in_two"}, move)
+    assert measure(tmp_path / "run").files < MB
+    assert meddler.has_been
+
+
+def test_few_file_descriptors_are_enough(tmp_path: Path) -> None:
+    """However deep and wide it is."""
+    run = a_run(tmp_path)
+    deep = run / "workspace" / Path(*"abcdefghijklmnopqrstuvwxyz")
+    deep.mkdir(parents=True)
+    for folder in (run / "workspace", deep):
+        for number in range(20):
+            (folder / f"wide{number}").mkdir()
+            (folder / f"wide{number}" / "file").write_bytes(bytes(5000))
+    with few_descriptors(6):
+        space = measure(run)
+    assert space.files == used(run / "workspace")
 
 
 def test_all_of_it_goes_and_nothing_else(tmp_path: Path) -> None:
@@ -116,10 +190,12 @@ def test_deeper_than_any_path(tmp_path: Path) -> None:
         below = os.open("d" * 50, os.O_RDONLY, dir_fd=at)
         os.close(at)
         at = below
-    os.close(os.open("leaf", os.O_CREAT | os.O_WRONLY, dir_fd=at))
+    leaf = os.open("leaf", os.O_CREAT | os.O_WRONLY, dir_fd=at)
+    os.write(leaf, bytes(10 * MB))
+    os.close(leaf)
     os.close(at)
     (tmp_path / ("d" * 50)).rename(tmp_path / "run")
-    assert measure(tmp_path / "run").files > 0
+    assert measure(tmp_path / "run").files >= 10 * MB
     clear(tmp_path, "run")
     assert list(tmp_path.iterdir()) == []
 

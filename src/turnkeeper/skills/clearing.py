@@ -9,14 +9,15 @@ from __future__ import annotations
 import os
 import secrets
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
 HOME, RAW = "home", "raw"
 BLOCK = 512
+"""Bytes, as `stat` counts them on any disk."""
 _ENTER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -37,33 +38,109 @@ class Space:
         return Space(self.homes + other.homes, self.logs + other.logs, self.files + other.files)
 
 
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """One that is being weighed, or one above it."""
+
+    name: str
+    place: tuple[int, int]
+    """Device and inode, which stay its own wherever it is moved to."""
+    size: int
+    """Of what is in it, without what is in folders there."""
+    folders: list[str]
+    """Those that are still to be weighed."""
+
+
 def measure(folder: Path) -> Space:
     """Of a run; nothing if it is not there. What cannot be looked into counts for nothing. Blocking."""
-    if folder.is_symlink():
-        return Space()
     counted: Counter[str] = Counter()
-    for entry in _entries(folder):
-        counted[entry.name if entry.name in (HOME, RAW) else ""] += _size(entry)
+    with suppress(OSError), _opened(folder.parent, folder.name) as at:
+        for name in _names(at):
+            with suppress(FileNotFoundError):  # since it was listed
+                own = os.stat(name, dir_fd=at, follow_symlinks=False).st_blocks * BLOCK
+                counted[name if name in (HOME, RAW) else ""] += own + _weighed(at, name)
     return Space(counted[HOME], counted[RAW], counted[""])
 
 
-def _size(entry: os.DirEntry[str]) -> int:
-    size, waiting = 0, [entry]
-    while waiting:
-        each = waiting.pop()
-        with suppress(OSError):  # gone since it was listed
-            size += each.stat(follow_symlinks=False).st_blocks * BLOCK
-            if each.is_dir(follow_symlinks=False):
-                waiting += _entries(Path(each.path))
+def weigh(root: Path, *below: str, without: Sequence[str] = ()) -> int:
+    """Bytes of what is in the folder that `below` names in `root`, one name for each step down. `without` names one in
+    there, in the same way, and what is in that does not count. Blocking."""
+    *folders, name = below
+    with suppress(OSError), _opened(root, *folders) as at:
+        return _weighed(at, name, without)
+    return 0
+
+
+def _weighed(at: int, name: str, without: Sequence[str] = ()) -> int:
+    size = 0
+    with suppress(OSError):  # no folder, or not for us to look into
+        for each in _sizes(os.open(name, os.O_RDONLY | _ENTER, dir_fd=at), without):
+            size += each
     return size
 
 
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
+def _sizes(here: int, without: Sequence[str]) -> Iterator[int]:
+    """Of the folder that is open, which this closes, and of each below it. One is open at a time, so that none is too
+    deep. Down it goes by names, up by `..`: of one that an agent has moved meanwhile that is a stranger's, and the end.
+    """
     try:
-        with os.scandir(folder) as found:
-            return list(found)
-    except OSError:
-        return []  # not there, not for us to look into, or too deep to be named
+        way = [_looked_into(here, "")]
+        yield way[0].size
+        while True:
+            if way[-1].folders:
+                name = way[-1].folders.pop()
+                if len(way) == len(without) and [*(each.name for each in way[1:]), name] == [*without]:
+                    continue
+                try:
+                    here = _stepped(here, name)
+                except OSError:  # gone, closed to us, or a link by now
+                    continue
+                way.append(_looked_into(here, name))
+                yield way[-1].size
+            elif len(way) > 1:
+                way.pop()
+                here = _stepped(here, "..")
+                if _place(here) != way[-1].place:
+                    return
+            else:
+                return
+    finally:
+        os.close(here)
+
+
+def _looked_into(folder: int, name: str) -> _Folder:
+    size, folders = 0, []
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            with suppress(OSError):  # gone since it was listed
+                size += entry.stat(follow_symlinks=False).st_blocks * BLOCK
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.name)
+    return _Folder(name, _place(folder), size, folders)
+
+
+def _place(folder: int) -> tuple[int, int]:
+    status = os.fstat(folder)
+    return status.st_dev, status.st_ino
+
+
+@contextmanager
+def _opened(root: Path, *folders: str) -> Iterator[int]:
+    """The last of them. Which folder `root` is, is ours to say; from there on no link is followed."""
+    at = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for folder in folders:
+            at = _stepped(at, folder)
+        yield at
+    finally:
+        os.close(at)
+
+
+def _stepped(at: int, name: str) -> int:
+    """The next folder is open instead of the last; if it cannot be entered, the last stays so."""
+    following = os.open(name, os.O_RDONLY | _ENTER, dir_fd=at)
+    os.close(at)
+    return following
 
 
 def clear(root: Path, *below: str) -> None:
@@ -72,12 +149,7 @@ def clear(root: Path, *below: str) -> None:
     As much as can be: if something stays, the first reason is raised.
     """
     *folders, name = below
-    with ExitStack() as undo, suppress(FileNotFoundError):
-        at = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        undo.callback(os.close, at)
-        for folder in folders:
-            at = os.open(folder, os.O_RDONLY | _ENTER, dir_fd=at)
-            undo.callback(os.close, at)
+    with suppress(FileNotFoundError), _opened(root, *folders) as at:
         if _is_left(at, name):
             # What somebody else deletes meanwhile is no reason to leave the rest.
             problems = [each for each in _emptied(at, name) if not isinstance(each, FileNotFoundError)]

@@ -11,11 +11,9 @@ from pathlib import Path, PurePosixPath
 
 from turnkeeper.failpoints import Deed, around
 from turnkeeper.skills.artifacts import UPLOADS
-from turnkeeper.skills.clearing import clear
+from turnkeeper.skills.clearing import clear, weigh
 
 SKILL_FILE = "SKILL.md"
-BLOCK = 512
-"""Bytes, as `stat` counts them on any disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,29 +89,9 @@ class RunFolder:
 
     def home_size(self, of: str, without: str) -> int:
         """Bytes that a folder of it takes on the disk. Links are not followed: what they lead to is not kept there."""
-        total, folders = 0, [self.home / of]
-        while folders:  # one after the other: an agent may have made more levels than calls can be nested
-            with suppress(OSError):  # gone meanwhile
-                inside, size = _weighed(folders.pop())
-                folders += [path for path in inside if path != self.home / without]
-                total += size
-        return total
-
-
-def _weighed(folder: Path) -> tuple[list[Path], int]:
-    """The folders in it, and what its files take: a file with holes says that it is longer."""
-    folders: list[Path] = []
-    size = 0
-    if folder.is_symlink():
-        return folders, size
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                folders.append(Path(entry.path))
-                continue
-            with suppress(OSError):
-                size += entry.stat(follow_symlinks=False).st_blocks * BLOCK
-    return folders, size
+        folder, left_out = PurePosixPath(of), PurePosixPath(without)
+        inside = left_out.relative_to(folder).parts if left_out.is_relative_to(folder) else ()
+        return weigh(self.root, self.home.name, *folder.parts, without=inside)
 
 
 def discard(folder: Path) -> None:
