@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.descriptors import few_descriptors
 from tests.engines.processes import MIB, PATIENCE_SEC, Engine, engine, open_files, python, sh, soon
 from turnkeeper.engines import census
 from turnkeeper.engines.census import Found
@@ -593,3 +594,17 @@ def test_files_of_a_program_are_known_again(tmp_path: Path) -> None:
     script.unlink()
     assert replaced_files(noted) == [str(script)]
     assert digests((), {}) == {}
+
+
+@pytest.mark.failure("S12", "V09")
+def test_a_program_that_cannot_be_read_now_is_not_called_replaced(tmp_path: Path) -> None:
+    script = tmp_path / "cli.js"
+    script.write_text("one")
+    noted = digests(("sh", str(script)), {"PATH": "/bin"})
+    script.touch()  # so that it has to be read
+    with few_descriptors():
+        assert replaced_files(noted) == []
+        assert digests((str(script),), {}) == {}
+    script.unlink()
+    script.mkdir()
+    assert replaced_files(noted) == [str(script)]

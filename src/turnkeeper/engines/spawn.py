@@ -108,26 +108,34 @@ def digests(words: Sequence[str], env: Mapping[str, str]) -> dict[str, str]:
     """By path, the SHA-256 of the program and of the files that it is told to run. Blocking: it reads them."""
     first = shutil.which(words[0], path=env.get("PATH")) if words else None
     paths = [*([first] if first else []), *(word for word in words[1:] if os.path.isabs(word))]  # noqa: PTH117
-    found = {path: _digest(path) for path in dict.fromkeys(paths)}
-    return {path: digest for path, digest in found.items() if digest is not None}
+    found: dict[str, str] = {}
+    for path in dict.fromkeys(paths):
+        with contextlib.suppress(OSError):  # gone, or can be run and not read
+            if (digest := _digest(path)) is not None:
+                found[path] = digest
+    return found
 
 
 def replaced_files(noted: Mapping[str, str]) -> list[str]:
     """The files that are not any more what they were. Blocking."""
-    return [path for path, digest in noted.items() if _digest(path) != digest]
+    return [path for path, digest in noted.items() if _is_other(path, digest)]
+
+
+def _is_other(path: str, digest: str) -> bool:
+    try:
+        return _digest(path) != digest
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False  # it is there, and cannot be read now: that tells nothing about it
 
 
 def _digest(path: str) -> str | None:
-    """None of what is no ordinary file, is gone, or can be run and not read."""
-    try:
-        status = os.stat(path)  # noqa: PTH116 (a path as it was found)
-        if not stat.S_ISREG(status.st_mode):
-            return None
-        return _sha256(
-            path, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
-        )
-    except OSError:
+    """None of what is no ordinary file."""
+    status = os.stat(path)  # noqa: PTH116 (a path as it was found)
+    if not stat.S_ISREG(status.st_mode):
         return None
+    return _sha256(path, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 @lru_cache(maxsize=64)
