@@ -134,6 +134,41 @@ def test_a_session_that_cannot_be_resumed_is_lost(engine: str, ended: int, stder
     assert code(opened) is not Code.SESSION_LOST
 
 
+@pytest.mark.failure("R02", "Q04", "S08")
+@pytest.mark.parametrize(
+    ("engine", "ended", "stderr", "expected"),
+    [
+        ("gemini", 41, "Error: Please set an Auth method", Code.ENGINE_AUTH_REQUIRED),
+        ("gemini", 55, "", Code.ENGINE_TRUST_REQUIRED),
+        ("claude", 1, "Error: 401 Unauthorized", Code.ENGINE_AUTH_REQUIRED),
+        ("qwen", 1, "Unknown argument: resume", Code.ENGINE_ARGS_REJECTED),
+        ("claude", 1, "", Code.SESSION_LOST),
+    ],
+)
+def test_what_has_a_certain_name_is_not_a_broken_session(
+    engine: str, ended: int, stderr: str, expected: Code
+) -> None:
+    """Words that only sound like a session are asked about last."""
+    noise = "SyntaxError: Unterminated string in JSON at position 8191"
+    turn = a_turn(engine, ended=ended, stderr=f"{noise}\n{stderr}\n", session=SESSION)
+    assert code(turn) is expected
+
+
+@pytest.mark.failure("R02")
+@pytest.mark.parametrize("engine", ["claude", "qwen"])
+def test_an_ordinary_failure_of_a_resumed_turn_keeps_its_result(engine: str) -> None:
+    """A lost session would outweigh the marker and the valid output."""
+    answer = {"type": "text", "text": '{"answer": "42", "__SKILL_DONE__": true}'}
+    words = "Failed to parse JSON response from https://x.example/v1/chat/completions"
+    failed = {"type": "result", "subtype": "error_during_execution", "is_error": True, "session_id": SESSION}
+    said = {"type": "assistant", "session_id": SESSION, "message": {"id": "m1", "content": [answer]}}
+    turn = a_turn(
+        engine, [*OPENING[engine], said, failed | {"error": {"message": words}}], ended=1, session=SESSION
+    )
+    assert code(turn) is Code.ENGINE_FAILED
+    assert judged(turn, play(turn), Mode.INTERACTIVE).startswith("succeeded")
+
+
 def test_a_session_that_is_busy_is_not_lost() -> None:
     stderr = "Error: thread/resume: thread/resume failed: thread x already has an active writer (code -32600)"
     turn = a_turn("codex", ended=1, stderr=stderr, session=SESSION)
@@ -430,6 +465,15 @@ def test_iflow_says_plain_text() -> None:
     assert iflow(b"", b"one", b"", b"  two", b"three", b" ", b"") == ["one\n\n  two\nthree"]
     assert iflow(b'{"a": 1}', b"[1, 2]", b"null") == ['{"a": 1}\n[1, 2]\nnull']
     assert iflow() == []
+
+
+@pytest.mark.failure("Q12")
+def test_iflow_line_that_is_not_over_is_the_assistants_too() -> None:
+    """Else it would close the turn, with no failure to show for it."""
+    question = b"Enter the authorization code: "
+    assert not a_dialect("iflow").asks("stdout", question)
+    assert a_dialect("iflow").asks("stderr", question)
+    assert a_dialect("gemini").asks("stdout", question)
 
 
 def test_iflow_notices_are_no_text() -> None:

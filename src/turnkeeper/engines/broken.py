@@ -15,13 +15,25 @@ from turnkeeper.core.run import Failure
 
 MAX_READ = 8192
 
-_KEPT = r"(?:session|conversation|chat|thread|rollout|transcript|history|checkpoint)"
-_READ = r"(?:load|read|parse|resume|open|deserialize|restore)"
+# A thing on the disk, by its name or by its path: "chat", "thread" and "session" alone are also words for an endpoint
+# of the provider, a part of a program, the message bus of a desktop.
+_KEPT = r"(?:session|conversation|rollout|transcript|checkpoint)"
+_WORDS = rf"\b(?:{_KEPT}|chat history) (?:file|data|log|store|database)\b"
+_IN_PATH = r"[^\s'\"`()]"
+_PATH = (
+    rf"(?<![^\s'\"`(=])(?!\w{{1,10}}://){_IN_PATH}{{0,200}}"
+    rf"(?:(?:{_KEPT}|chat){_IN_PATH}{{0,100}}\.(?:json|db|sqlite3?)|\.jsonl)\b"
+)
+_STORED = rf"(?:{_WORDS}|{_PATH})"
+_READ = r"(?:load|read(?! propert)|parse|resume|open|deserialize|restore)"
 _RUINED = r"(?:corrupt(?:ed)?|damaged|truncated|empty|invalid)"
+_CANNOT = rf"\b(?:failed|unable|could not|cannot|can't) (?:to )?{_READ}\b"
+_TORN = r"(?:unexpected end of (?:JSON|data|input|string)|unterminated string|EOF while parsing)\b"
 _FILE = (
-    rf"\b(?:failed|unable|could not|cannot|can't) (?:to )?{_READ}\b[^\n]{{0,80}}\b{_KEPT}\b",
-    rf"\b{_KEPT}(?: file| data| log)?\b[^\n]{{0,200}}\b(?:is|was|seems) {_RUINED}\b",
-    rf"\b(?:corrupt(?:ed)?|invalid|malformed) {_KEPT}\b",
+    rf"{_CANNOT}[^\n]{{0,40}}?{_STORED}",
+    rf"{_CANNOT} (?:the )?{_KEPT}\b[^\n]{{0,40}}?\b{_TORN}",
+    rf"{_STORED}[^\n]{{0,40}}?\b(?:is|was|seems) {_RUINED}\b",
+    rf"\b(?:corrupt(?:ed)?|invalid|malformed) {_STORED}",
 )
 _DATABASE = (
     r"\bdatabase (?:table )?is locked\b|\bdatabase disk image is malformed\b|\bfile is not a database\b",
@@ -38,10 +50,12 @@ _UNANSWERED = (
 )
 """A call without its answer, or an answer without its call, as the providers refuse them."""
 _TEXT = (
-    r"\bunexpected end of (?:JSON|data|file|input|string)|\bunterminated string\b|\bEOF while parsing\b",
-    r"\bSyntaxError: [^\n]{0,200}\bJSON\b|\bJSON Parse error\b",
+    rf"\b{_TORN}",
+    # Behind a "<" there is a page of some gateway, and no session.
+    r"\bSyntaxError: (?!Unexpected token '?<)[^\n]{0,200}\bJSON\b|\bJSON Parse error\b",
 )
-"""Of any text that ends in the middle: before a session is open, it can only be the one that is read."""
+"""Of any text that ends in the middle: before a session is open, it can only be the one that is read. The end of a
+"file" is not among them: so some call a connection that was cut."""
 
 
 def _any(*groups: Sequence[str]) -> re.Pattern[str]:
@@ -53,7 +67,7 @@ _OF_A_START = _any(_FILE, _DATABASE, _UNANSWERED, _TEXT)
 
 
 def line_in(stderr: str) -> str | None:
-    """The line by which an engine that did not open its session says why."""
+    """The line by which an engine that did not open its session says why: asked last, since it only sounds like it."""
     lines = (line.strip() for line in stderr[-MAX_READ:].splitlines())
     return next((line for line in lines if _OF_A_START.search(line)), None)
 

@@ -132,8 +132,9 @@ class CliDialect(Headless):
             self._lost_session(ended.code, stderr)
             or self._refused(ended.code, stderr)
             or self.failure(ended.code, stderr)
-            or self._silence(ended.code, stderr)
         )
+        if failure is None or failure.code is Code.ENGINE_FAILED:
+            failure = self._broken_session(ended.code, stderr) or failure or self._silence(ended.code, stderr)
         return [Ended(failure)] if failure else []
 
     def _silence(self, code: int, stderr: str) -> Failure | None:
@@ -166,7 +167,14 @@ class CliDialect(Headless):
         if code == 0:
             silence = f"the engine was asked to resume session {self._resumed} and said nothing at all"
             return None if self._has_spoken else Failure(Code.SESSION_LOST, silence)
-        line = _line(self.lost, stderr) or broken.line_in(stderr)
+        line = _line(self.lost, stderr)
+        return Failure(Code.SESSION_LOST, line) if line is not None else None
+
+    def _broken_session(self, code: int, stderr: str) -> Failure | None:
+        """By words that are not the CLI's own for it: whatever has a certain name is not asked about."""
+        if self._resumed is None or self._session is not None or code == 0:
+            return None
+        line = broken.line_in(stderr)
         return Failure(Code.SESSION_LOST, line) if line is not None else None
 
     def _refused(self, code: int, stderr: str) -> Failure | None:
