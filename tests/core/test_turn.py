@@ -17,6 +17,7 @@ from turnkeeper.core.turn import (
     Model,
     Reasoning,
     Remark,
+    SameError,
     SessionOpened,
     Text,
     TextDelta,
@@ -268,3 +269,36 @@ def test_tools_that_have_not_come_back_are_known() -> None:
     transcript.take(ToolCall("2", "search", "pending"), NOW)
     transcript.take(ToolCall("1", "shell", "completed"), NOW)
     assert transcript.open_tools == {"2": "search"}
+
+
+def after(*outputs: str) -> int:
+    """How often the last call of these was the same error again."""
+    error = SameError()
+    for output in outputs:
+        error = error.after(ToolCall("1", "shell", "failed", None, output))
+    return error.count
+
+
+@pytest.mark.failure("P07")
+@pytest.mark.parametrize(
+    ("words", "count"),
+    [
+        ("Read-only file system", 3),
+        ("Exit code 1\nRead-only file system", 3),
+        ("exit status 403 of the server", 3),
+        ("Exit code 1", 0),
+        ("Error: Exit code 137\n", 0),
+        ("Command exited with code: 3", 0),
+        ("Command failed with exit code 2.", 0),
+        ("exit status 1", 0),
+        ("", 0),
+    ],
+)
+def test_an_exit_code_alone_is_not_the_same_error_again(words: str, count: int) -> None:
+    """Thirty different commands may all end with 1, and print nothing."""
+    assert after(words, words, words) == count
+
+
+@pytest.mark.failure("P07")
+def test_an_exit_code_in_between_begins_the_count_anew() -> None:
+    assert after("denied", "denied", "Exit code 1", "denied") == 1

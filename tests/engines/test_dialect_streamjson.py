@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from tests.engines.made_up import CLOSING, OPENING, SESSION, a_turn, code, told, whole
-from tests.engines.recordings import a_dialect, a_plan, judged, play
+from tests.engines.recordings import a_dialect, a_plan, judged, lines_of, play
 from turnkeeper.core.errors import Code
 from turnkeeper.core.run import Mode
-from turnkeeper.core.turn import Usage
+from turnkeeper.core.turn import Remark, Usage
 from turnkeeper.engines.dialect import MAX_ID
 from turnkeeper.engines.lines import Line
 from turnkeeper.engines.qwen import QwenDialect
+from turnkeeper.engines.streamjson import MAX_NAMES
 
 both = pytest.mark.parametrize("engine", ["claude", "qwen"])
 
@@ -230,6 +231,21 @@ def test_the_model_is_the_one_that_it_begins_with(engine: str) -> None:
         ("qwen3-coder", "qwen3-coder-flash", False),
         ("gemini-2.5-flash", "gemini-2.5-flash-lite", False),
         ("gpt-4", "gpt-4.1", False),
+        ("gpt-5.4", "gpt-4.5", False),
+        ("model-v1", "model-v10", False),
+        ("claude-sonnet-4-5", "claude-haiku-4-5", False),
+        ("anthropic/claude-opus-4.5", "anthropic/claude-4.5-sonnet-20250929", False),
+        (
+            "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+            "us.anthropic.claude-haiku-4-5-20251001-v1:0",
+            False,
+        ),
+        ("us.anthropic.claude-sonnet-4-5-20250929-v1:0", "claude-sonnet-4-5-20250929", True),
+        ("us.anthropic.claude-sonnet-4-5-20250929-v1:0", "claude-sonnet-4-5", True),
+        ("anthropic/claude-sonnet-4.5", "anthropic/claude-4.5-sonnet-20250929", True),
+        ("claude-sonnet-4-5@20250929", "claude-sonnet-4-5-20250929", True),
+        ("gpt-5", "gpt-5-2025-08-07", True),
+        ("qwen3-coder-plus-2025-07-22", "qwen3-coder-plus", True),
     ],
 )
 def test_a_smaller_model_is_another(engine: str, began: str, spoke: str, is_same: bool) -> None:
@@ -238,6 +254,32 @@ def test_a_smaller_model_is_another(engine: str, began: str, spoke: str, is_same
     spoken["message"]["model"] = spoke
     seen = told(a_turn(engine, [init, spoken, *CLOSING[engine]]))
     assert (seen["model"] == began and not seen["warnings"]) is is_same
+
+
+@pytest.mark.failure("Q03")
+@both
+def test_endless_names_of_models_are_compared_in_no_time(engine: str) -> None:
+    init = {"type": "system", "subtype": "init", "session_id": SESSION, "model": "m"}
+    spoken = says(text("one"))
+    spoken["message"]["model"] = "-v1" * 100_000 + "x"
+    seen = told(a_turn(engine, [init, spoken, *CLOSING[engine]]))
+    assert (seen["model"], seen["warnings"]) == ("m", [])
+
+
+@pytest.mark.failure("G10")
+@both
+def test_tool_servers_that_are_not_there_are_named(engine: str) -> None:
+    """However many are there before them. One that is still being connected is no failed one."""
+    servers = [{"name": f"fine{n}", "status": "connected"} for n in range(MAX_NAMES)]
+    servers += [{"name": "slow", "status": "pending"}, {"name": "weather", "status": "failed"}]
+    init = {"type": "system", "subtype": "init", "session_id": SESSION, "model": "m"}
+    dialect = a_dialect(engine)
+    for listed, words in ((servers, ["weather (failed)"]), (servers[:-1], [])):
+        [line] = lines_of(json.dumps(init | {"mcp_servers": listed}).encode())
+        heard = dialect.hear(line)
+        assert heard is not None
+        found = [event.message for event in heard.events if isinstance(event, Remark)]
+        assert found == [f"these tool servers are not there: {each}" for each in words]
 
 
 @both

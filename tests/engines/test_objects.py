@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from turnkeeper.engines import objects
 from turnkeeper.engines.lines import Line
-from turnkeeper.engines.objects import MAX_SPREAD, MAX_TOGETHER, MAX_TRIES, Objects
+from turnkeeper.engines.objects import MAX_FUSED, MAX_SPREAD, MAX_TOGETHER, MAX_TRIES, Objects
 
 A, B = {"type": "a", "n": 1}, {"type": "b", "in": {"deep": ["}", "{", '"']}}
 TEXT_A, TEXT_B = json.dumps(A), json.dumps(B)
@@ -88,6 +88,29 @@ def test_an_object_over_lines_has_a_largest_size() -> None:
         assert objects.read(line("x" * (MAX_SPREAD // 4))) == []
     assert objects.read(line('"}')) == []
     assert objects.read(line(TEXT_A)) == [A]
+
+
+@pytest.mark.failure("B12", "V09")
+def test_lines_of_nothing_fill_no_memory() -> None:
+    """A spinner redraws for hours behind a torn object: what is left of its lines is empty, and a line all the same."""
+    objects = Objects()
+    assert objects.read(line('{"a": ')) == []
+    for _ in range(MAX_SPREAD + 1):
+        objects.read(line("\x1b[0m"))
+    assert len(objects._open) <= MAX_SPREAD
+    assert objects.read(line("1}")) == []
+    assert objects.read(line(TEXT_A)) == [A]
+
+
+@pytest.mark.failure("B05", "B12")
+def test_a_huge_line_is_one_object_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Objects in it are not looked for one by one: meanwhile nobody else is heard."""
+    scan = Mock(wraps=objects._scan)
+    monkeypatch.setattr(objects, "_scan", scan)
+    huge = json.dumps({"type": "a", "list": [{"a": "b"}] * (MAX_FUSED // 10)})
+    assert heard(huge) == [json.loads(huge)]
+    assert heard(f"{huge} and words", TEXT_A) == [A]
+    assert scan.call_count == 0
 
 
 @pytest.mark.failure("B12")

@@ -151,6 +151,15 @@ async def test_whoever_computes_in_silence_is_left_alone(tmp_path: Path, code: s
     assert is_left_alone, f"it used {share:.0%} of a processor"
 
 
+@pytest.mark.failure("T01")
+async def test_a_question_that_cannot_be_looked_for_does_not_keep_the_limit_from_its_work() -> None:
+    def stumble() -> None:
+        raise RuntimeError("a dialect that cannot bear what it is shown")
+
+    with Watch(Still(0), Timeouts(first_byte_sec=0.2, turn_sec=30), on_silence=stumble) as watch:
+        assert await soon(watch.over) is Limit.FIRST_BYTE
+
+
 @pytest.mark.failure("T02")
 async def test_closed_watch_stays_silent() -> None:
     watch = Watch(Still(0), Timeouts(first_byte_sec=0.02))

@@ -7,10 +7,11 @@ import os
 import signal
 import sqlite3
 import subprocess
+import sys
 import time
 import uuid
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 
 import pytest
@@ -141,14 +142,21 @@ async def test_wrapper_that_leaves_first_takes_the_real_one_along(
         assert not is_alive(await pid_in(workspace(place, ended["run_id"]) / "orphan"))
 
 
+DEAF = "signal.signal(signal.SIGTERM, lambda *_: (workspace / 'asked').touch())"
+
+
 @pytest.mark.failure("X06", "X04")
-async def test_cancel_reaches_the_real_one_behind_a_wrapper(tmp_path: Path) -> None:
-    """The wrapper is killed from outside and the real one goes on; then somebody cancels."""
-    code = ORPHAN.format(before="os.setsid()", after="") + f"\nsay({THREAD!r})\nsleep()"
+@pytest.mark.parametrize("before", ["", "os.setsid()"], ids=["in its session", "in one of its own"])
+async def test_cancel_reaches_the_real_one_behind_a_wrapper(tmp_path: Path, before: str) -> None:
+    """The wrapper is killed from outside and the real one goes on, deaf to the first request; then somebody cancels."""
+    code = ORPHAN.format(before=f"{before}; {DEAF}" if before else DEAF, after="") + "\nsleep()"
     async with played(tmp_path, "codex", code) as place:
-        run_id = await place.client.create(engine="codex")
+        run_id = await place.client.create(engine="codex", timeouts={"step_sec": 2})
         orphan = await pid_in(workspace(place, run_id) / "orphan")
-        assert orphan in {found.pid for found in place.processes(run_id)}
+        (wrapper,) = {found.pid for found in place.processes(run_id)} - {orphan}
+        os.kill(wrapper, signal.SIGKILL)
+        await wait_for_file(workspace(place, run_id) / "asked")
+        assert (is_alive(wrapper), is_alive(orphan)) == (False, True)
         await place.client.cancel(run_id)
         assert (await place.client.ended(run_id))["status"] == "canceled"
         assert not is_alive(orphan)
@@ -192,6 +200,63 @@ async def test_process_that_cannot_die_is_reported_and_its_run_is_over(tmp_path:
         other = await client.create(script="done")
         assert (await client.ended(other))["status"] == "succeeded"
         (freezer / "freezer.state").write_text("THAWED")
+        await eventually(lambda: not is_alive(stuck.pid))
+
+
+TRACER = """
+import ctypes, sys, time
+
+ptrace = ctypes.CDLL(None, use_errno=True).ptrace
+ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
+SEIZE, STOP_AT_EXIT = 0x4206, 0x40
+sys.exit(1) if ptrace(SEIZE, int(sys.argv[1]), None, STOP_AT_EXIT) else print("holds", flush=True)
+time.sleep(600)
+"""
+LETS_BE_TRACED = "import ctypes; ctypes.CDLL(None).prctl(0x59616D61, ctypes.c_ulong(-1))"
+"""Where only parents may trace; elsewhere nothing happens."""
+
+
+@asynccontextmanager
+async def held(pid: int) -> AsyncIterator[None]:
+    """Who is traced stops in the middle of its death until the tracer lets go: SIGKILL does not reach it there."""
+    tracer = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", TRACER, str(pid), stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        assert tracer.stdout is not None
+        if await tracer.stdout.readline() != b"holds\n":
+            pytest.skip("processes cannot be traced here")
+        yield
+    finally:
+        with suppress(ProcessLookupError):
+            tracer.kill()
+        await tracer.wait()
+
+
+@pytest.mark.failure("X03")
+@pytest.mark.parametrize("how", ["cancel", "timeout"])
+async def test_process_that_stops_in_the_middle_of_its_death_is_reported(tmp_path: Path, how: str) -> None:
+    code = f"{LETS_BE_TRACED}\nsay({THREAD!r})\nreach()\nsleep()"
+    async with played(tmp_path, "codex", code) as place:
+        client = place.client
+        limits = {"step_sec": 0.1, "turn_sec": 4 if how == "timeout" else 60}
+        run_id = await client.create(engine="codex", timeouts=limits)
+        await wait_for_file(home(place, run_id) / "reached")
+        (stuck,) = place.processes(run_id)
+        async with held(stuck.pid):
+            if how == "cancel":
+                await client.cancel(run_id)
+            ended = await client.ended(run_id)
+            error = ended["error"] and ended["error"]["code"]
+            assert (ended["status"], error) == (
+                ("canceled", None) if how == "cancel" else ("failed", "TURN_TIMEOUT")
+            )
+            (told,) = [each["message"] for each in ended["warnings"] if each["code"] == "PROCESS_NOT_REAPED"]
+            assert f"process {stuck.pid} " in told
+            assert is_alive(stuck.pid)
+            assert place.house.dispatcher.busy == 0
+            other = await client.create(script="done")
+            assert (await client.ended(other))["status"] == "succeeded"
         await eventually(lambda: not is_alive(stuck.pid))
 
 

@@ -255,3 +255,12 @@ async def test_errors_that_differ_are_work(tmp_path: Path, other: tuple[str, boo
     closes = f"say(*{[*done, {'type': 'turn.completed', 'usage': {}}]!r})"
     async with played(tmp_path, "codex", tries + closes) as place:
         assert (await run(place, "codex"))["status"] == "succeeded"
+
+
+@pytest.mark.failure("P07")
+async def test_commands_that_fail_and_say_nothing_are_no_stall(tmp_path: Path) -> None:
+    """Claude tells the exit code in their place: it is the same for thirty commands that have nothing in common."""
+    tries = calls("codex", *[("Exit code 1", True)] * MAX_SAME_ERROR)
+    async with played(tmp_path, "codex", tries + "sleep()") as place:
+        stalled = await run(place, "codex", timeouts={"idle_sec": 1, "step_sec": 0.5})
+        assert "fell silent for 1 s" in stalled["error"]["message"]

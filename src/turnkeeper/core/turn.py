@@ -6,6 +6,7 @@ Dialects (in `engines/`) translate their CLI's lines into these events; nothing 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -31,6 +32,13 @@ MAX_ERROR = 2000
 """Characters of an error by which it is known again."""
 MAX_SAME_ERROR = 30
 """Tools that fail one after the other with the same words: a sandbox that denies everything is not argued with."""
+
+_EXIT_CODE = re.compile(
+    r"\W*(?:error\W+)?(?:(?:command|process)\W+)?(?:failed\W+with\W+)?"
+    r"exit(?:ed)?(?:\W+with)?(?:\W+(?:code|status))?\W+\d{1,5}\W*",
+    re.IGNORECASE,
+)
+"""All that is said of a command that printed nothing."""
 
 TYPED = frozenset(
     {
@@ -141,12 +149,13 @@ class SameError:
     count: int = 0
 
     def after(self, said: ToolCall) -> SameError:
-        """Without words two errors cannot be told apart: a check that fails until something is there has none."""
+        """Without words two errors cannot be told apart: a check that fails until something is there has none, and an
+        exit code alone is what any command may end with."""
         if said.status not in FAILED or not said.output:
             return SameError()
         words = said.output if isinstance(said.output, str) else json.dumps(said.output, ensure_ascii=False)
         words = words[:MAX_ERROR].strip()
-        if not words:
+        if not words or _EXIT_CODE.fullmatch(words):
             return SameError()
         is_same = (said.name, words) == (self.tool, self.words)
         return SameError(said.name, words, self.count + 1 if is_same else 1)

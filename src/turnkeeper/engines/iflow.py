@@ -101,6 +101,10 @@ class IflowDialect(CliDialect):
         self._in_block = False
         return self._hear_info(info)
 
+    def asks(self, stream: str, start: bytes) -> bool:
+        """Never on stdout: every line there is the assistant's, also the one that is not over yet."""
+        return stream == "stderr" and super().asks(stream, start)
+
     def finish(self, ended: Exit, stderr: str) -> Sequence[TurnEvent]:
         if self._is_replaced:
             gone = f"iflow does not know session {self._resumed} and began another"

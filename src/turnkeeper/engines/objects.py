@@ -3,7 +3,8 @@
 The rule by which a stream that is out of step is taken up again:
 
 - A line that opens with a brace holds objects, one behind the other. Those that are whole are heard, in their order;
-  with more than `MAX_TOGETHER`, the others as if they stood behind a torn one.
+  with more than `MAX_TOGETHER`, the others as if they stood behind a torn one. Beyond `MAX_FUSED` a line must be one
+  object and nothing else.
 - One that is not whole by the end of its line goes on with the next, until its braces are closed. A line that opens
   with a brace in the first column begins anew: the one before it was torn, and is dropped.
 - A torn object may have others right behind it: they are heard if they are whole up to the end of the line. What stands
@@ -31,6 +32,8 @@ MAX_SPREAD = 256 * 1024
 """Characters of an object that is spread over lines."""
 MAX_TOGETHER = 1000
 """Objects that are read one behind the other: whoever reads them keeps everybody waiting meanwhile."""
+MAX_FUSED = 1024 * 1024
+"""Characters of a line in which several are looked for: it is read a second time, and slower."""
 MAX_TORN = 64 * 1024
 MAX_TRIES = 64
 """Of a line, and how often it is searched for whole objects behind a torn one: it must not take its time."""
@@ -65,6 +68,8 @@ class Objects:
         text = plain(line.data)
         if text.startswith("{"):
             self._drop()
+            if len(text) > MAX_FUSED:
+                return []
             found, rest = _several(text)
             if rest.startswith("{"):
                 self._go_on(rest)
@@ -73,7 +78,7 @@ class Objects:
 
     def _go_on(self, text: str) -> list[dict[str, Any]]:
         self._open.append(text)
-        self._size += len(text)
+        self._size += len(text) + 1  # lines of nothing are kept, too
         if self._size > MAX_SPREAD:
             self._drop()
             return []

@@ -20,10 +20,15 @@ from turnkeeper.engines.dialect import MAX_ID, CliDialect, is_count, named
 
 MAX_NAMES = 20
 """Tools that are named in one remark."""
-_NOT_THERE = ("failed", "needs-auth", "pending", "timeout", "disconnected", "error")
-"""Of a server of tools."""
-_SAME = re.compile(r"(?:[-@]\d{6,8}|-latest|\[\w+\])*")
-"""What a name may have behind it and mean the same model: its date, the size of its context."""
+_NOT_THERE = ("failed", "needs-auth", "timeout", "disconnected", "error")
+"""Of a server of tools. One that is `pending` is connected while the agent works."""
+_PROVIDER = re.compile(r"(?:.*/)?(?:[a-z]+(?:-[a-z]+)*\.(?=[a-z]))*", re.DOTALL)
+"""What a gateway has before the name of a model: `anthropic/`, `us.anthropic.`; the dot of a version has digits."""
+_SAME = re.compile(
+    r"(?P<name>.*?)(?P<more>(?:[-@]\d{6,8}|-\d{4}-\d\d-\d\d|-v\d+(?::\d+)?|-latest|\[\w+\])*)", re.DOTALL
+)
+"""What a name may have behind it and mean the same model: its date, its edition, the size of its context."""
+_VERSION = re.compile(r"(?<![^-])(\d+)-(?=\d+(?:-|$))")
 OWN_WORDS = "<synthetic>"
 """The model of a message that no model wrote."""
 
@@ -173,8 +178,21 @@ class StreamJsonDialect(CliDialect):
 
 def _is_same(one: str, other: str) -> bool:
     """A smaller model may have the name of the larger one and a word behind it: that is another."""
-    short, long = sorted((one, other), key=len)
-    return bool(short) and long.startswith(short) and _SAME.fullmatch(long, len(short)) is not None
+    if not one or max(len(one), len(other)) > MAX_ID:
+        return False
+    (words, more), (other_words, other_more) = _parts(one), _parts(other)
+    short, long = sorted((more, other_more), key=len)
+    rest = long.removeprefix(short)
+    # A number does not go on behind another: `-v1` is not `-v10`.
+    return words == other_words and long.startswith(short) and not rest[:1].isdigit()
+
+
+def _parts(name: str) -> tuple[list[str], str]:
+    """Its words in any order, since to others `claude-4.5-sonnet` is `claude-sonnet-4-5`, and what stands behind."""
+    bare = _PROVIDER.sub("", name, count=1)
+    found = _SAME.fullmatch(bare)
+    assert found is not None  # the first part takes anything
+    return sorted(_VERSION.sub(r"\1.", found["name"]).split("-")), found["more"].replace("@", "-")
 
 
 def _is_own(said: Mapping[str, Any]) -> bool:
@@ -224,10 +242,9 @@ def _retry(said: Mapping[str, Any]) -> str:
 def _servers(listed: object) -> list[TurnEvent]:
     """Of tools: those that are not there when the turn begins."""
     found = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-    gone = [(_word(each.get("name")), _word(each.get("status"))) for each in found]
-    named = ", ".join(
-        f"{name} ({status})" for name, status in gone[:MAX_NAMES] if name and status in _NOT_THERE
-    )
+    told = [(_word(each.get("name")), _word(each.get("status"))) for each in found]
+    gone = [f"{name} ({status})" for name, status in told if name and status in _NOT_THERE]
+    named = ", ".join(gone[:MAX_NAMES])
     return [Remark(Warn.TOOL_SERVER_FAILED, f"these tool servers are not there: {named}")] if named else []
 
 

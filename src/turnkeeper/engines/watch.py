@@ -98,7 +98,7 @@ class Watch:
             self._looking = asyncio.ensure_future(self._look(limit, allowed))
 
     async def _look(self, limit: Limit, allowed: float) -> None:
-        self._on_silence()
+        self._tell_silence()
         before, now = self._seen, self._loop.time()
         if before is not None and before[0] <= self._last_sign():
             before = None  # it spoke since: what it did until then says nothing about this silence
@@ -115,6 +115,13 @@ class Watch:
         else:
             next_look = now + allowed / LOOKS
             self._again_at(min(next_look, silent_until) if silent_until > now else next_look)
+
+    def _tell_silence(self) -> None:
+        """Whatever becomes of that, the looks go on: they are what ends a turn that hangs."""
+        try:
+            self._on_silence()
+        except Exception:
+            log.exception("what an engine printed before it fell silent cannot be looked at")
 
     def _last_sign(self) -> float:
         return max(self._worked_at, self._process.last_byte_at or 0)
