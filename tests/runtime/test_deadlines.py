@@ -170,6 +170,30 @@ async def test_a_reply_after_the_wake_is_in_time(watch: Watch) -> None:
     assert watch.decided == []
 
 
+@pytest.mark.failure("T05")
+async def test_a_new_deadline_does_not_cut_the_grace_short(watch: Watch) -> None:
+    await watch.asks("run", 10 * 3600)
+    watch.step = timedelta(hours=11)
+    await this_loop().skip(LONGEST_SLEEP.total_seconds() + 0.1)
+    await watch.asks("quick", 10)
+    await this_loop().skip(WAKE_GRACE.total_seconds() - 0.2)
+    assert watch.decided == []
+    await this_loop().skip(0.3)
+    assert sorted(watch.decided) == ["quick", "run"]
+    await watch.asks("next", 10)
+    assert watch.timer_sec == [10]
+
+
+@pytest.mark.failure("T04")
+async def test_a_clock_that_was_wrong_for_a_moment_delays_nothing_for_long(watch: Watch) -> None:
+    await watch.asks("run", 600)
+    watch.step = timedelta(days=365)
+    await this_loop().skip(LONGEST_SLEEP.total_seconds() + 0.1)
+    watch.step = timedelta(0)
+    await this_loop().skip(600)
+    assert watch.decided == ["run"]
+
+
 @pytest.mark.failure("T04")
 async def test_a_clock_that_is_set_back_fires_nothing_early_and_does_not_spin(watch: Watch) -> None:
     await watch.asks("run", 10)

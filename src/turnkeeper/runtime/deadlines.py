@@ -30,6 +30,8 @@ class Deadlines:
         self._next: datetime | None = None
         self._set_at: tuple[datetime, float] | None = None
         """When the timer was set, by the clock on the wall and by ours."""
+        self._grace_until = 0.0
+        """By our clock: the one on the wall may be set back before that is over."""
         self._sweep: asyncio.Task[None] | None = None
         self._is_closed = False
 
@@ -91,8 +93,9 @@ class Deadlines:
         self._next = due_at
         loop, now = asyncio.get_running_loop(), self._clock()
         self._set_at = now, loop.time()
-        wait = max(timedelta(0), min(due_at - now, LONGEST_SLEEP))
-        self._timer = loop.call_later(wait.total_seconds(), self._fire)
+        wait = min(due_at - now, LONGEST_SLEEP).total_seconds()
+        # A look applies everything that is due: one for a new deadline must not cut the grace of the others short.
+        self._timer = loop.call_later(max(0, wait, self._grace_until - loop.time()), self._fire)
 
     def _has_jumped(self) -> bool:
         if self._set_at is None:
@@ -105,7 +108,8 @@ class Deadlines:
         has_jumped = self._has_jumped()
         self._timer = self._next = None
         if has_jumped:
-            self.arm(self._clock() + WAKE_GRACE)
+            self._grace_until = asyncio.get_running_loop().time() + WAKE_GRACE.total_seconds()
+            self.arm(self._clock())
         elif self._sweep is None or self._sweep.done():
             self._sweep = asyncio.create_task(self._round())
         else:
