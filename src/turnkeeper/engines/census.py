@@ -40,6 +40,7 @@ _MARK = f"\0{MARK}=".encode()
 _KERNEL_THREAD = 0x00200000
 _READ = 32 * 1024
 _DEAD = (b"Z", b"X", b"x")
+_AT_WORK = (b"R", b"D")
 _CPU = slice(11, 15)
 """Where /proc/PID/stat tells the time on the processor, in user and system mode, its own and its children's."""
 _TICKS_PER_SEC = os.sysconf("SC_CLK_TCK")
@@ -316,8 +317,9 @@ def _may_be_in_exec(pid: int, look: int) -> bool:
         return False
     start, end = fields[_ENV_START], fields[_ENV_END]
     if start != b"0":
-        # It has come since, or is being written just now. Some processes have none for good.
-        return start != end or look < EMPTY_LOOKS
+        # It has come since, or is being written just now, which takes as long as others have the processor. Some have
+        # none for good: those are at rest, as a rule.
+        return start != end or look < EMPTY_LOOKS or fields[0] in _AT_WORK
     try:
         return os.stat(f"/proc/{pid}").st_uid == os.geteuid()  # noqa: PTH116 (strangers show us no address at all)
     except OSError:
