@@ -82,9 +82,9 @@ def test_what_is_removed_by_itself(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     config.write_text("[retention]\nruns_days = 90\nhomes_days = 0.5\nmax_gb = 1.5\n")
     monkeypatch.setenv("TURNKEEPER_CONFIG", str(config))
     assert load_settings().retention.limits() == (
-        Limits(older_than=timedelta(days=90)),
         Limits(older_than=timedelta(hours=12), part=Part.HOMES),
+        Limits(older_than=timedelta(days=90)),
         Limits(keep_bytes=1_500_000_000),
     )
     monkeypatch.setenv("TURNKEEPER_RETENTION__RUNS_DAYS", "30")
-    assert load_settings().retention.limits()[0] == Limits(older_than=timedelta(days=30))
+    assert load_settings().retention.limits()[1] == Limits(older_than=timedelta(days=30))
