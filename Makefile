@@ -54,7 +54,7 @@ pictures: $(VENV)/.dev ## take the pictures in docs/images again
 	@$(PY) -m tests.browser.chromium
 	@$(PY) -m tests.browser.pictures $(ARGS)
 
-soak: $(VENV)/.dev ## kill and load the service for the better part of an hour, and count what is left (KILLS=500 LOAD_SEC=60 CYCLES=100 SEED=7)
+soak: $(VENV)/.dev ## kill and load the service for half an hour, and count what is left (KILLS=500 LOAD_SEC=60 CYCLES=100 SEED=7)
 	@$(PY) -m tests.crash.kills --kills $(KILLS) $(if $(SEED),--seed $(SEED))
 	@$(PY) -m tests.load --seconds $(LOAD_SEC) --waiting 10000 --in-flight 200 --listeners 500 --rivals 20 $(if $(SEED),--seed $(SEED))
 	@$(PY) -m tests.crash.soak --cycles $(CYCLES) $(if $(SEED),--seed $(SEED))
