@@ -16,7 +16,7 @@ import pytest
 
 from tests.harness import PATIENCE, Place, opened
 from tests.web.patience import eventually
-from turnkeeper.core.errors import RunNotFound, ShuttingDown
+from turnkeeper.core.errors import RunNotFound, ShuttingDown, StorageUnavailable
 from turnkeeper.core.retention import Limits
 from turnkeeper.core.run import Interaction
 from turnkeeper.core.statechart import State
@@ -204,6 +204,29 @@ async def test_a_reply_to_a_run_that_is_removed_while_it_is_looked_at(place: Pla
     jobs._store = cast(Store, Vanishing(place))
     with pytest.raises(RunNotFound):
         await jobs.reply(run_id, 1, "blue", by="somebody")
+
+
+class Broken:
+    """A store that cannot be written, and not for lack of room."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._place.house.store, name)
+
+    async def remove(self, run: Resting) -> None:
+        raise StorageUnavailable("the database cannot be written: disk I/O error; nothing was changed")
+
+
+async def test_a_run_that_cannot_be_forgotten_keeps_its_files(place: Place) -> None:
+    run_id = await ended(place)
+    runs_dir = place.settings.data_dir / "runs"
+    before = sorted(runs_dir.rglob("*"))
+    with pytest.raises(StorageUnavailable):
+        await Retention(cast(Store, Broken(place)), runs_dir, (), place.clock).remove(NOW)
+    assert sorted(runs_dir.rglob("*")) == before
+    assert await left(place) == [run_id]
 
 
 async def test_a_stop_comes_in_between(place: Place) -> None:

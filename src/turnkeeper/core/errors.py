@@ -347,6 +347,10 @@ class StorageUnavailable(TurnkeeperError):
     code = Code.STORAGE_UNAVAILABLE
 
 
+class StorageFull(StorageUnavailable):
+    """For lack of room, and for nothing else: who deletes something may try again."""
+
+
 class StorageLow(TurnkeeperError):
     code = Code.STORAGE_LOW
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from turnkeeper.core.errors import ShuttingDown, StorageUnavailable, TurnkeeperError
+from turnkeeper.core.errors import ShuttingDown, StorageFull, TurnkeeperError
 from turnkeeper.core.retention import Limits, Part
 from turnkeeper.core.statechart import TERMINAL
 from turnkeeper.runtime.clock import Clock
@@ -186,8 +186,8 @@ class Retention:
 
     async def _take_whole(self, chosen: Sequence[Going], removed: Removed) -> list[Going]:
         gone, problem = await self._forget(chosen, removed)
-        if isinstance(problem, StorageUnavailable):
-            # A full disk has no room for the write that would make room. What nothing needs after the end goes first.
+        if isinstance(problem, StorageFull):
+            # It has no room for the write that would make room. What nothing needs after the end goes first.
             left = [each for each in chosen if each not in gone]
             over = [each.run.run_id for each in left if each.run.state in TERMINAL]
             parts = [(run_id, folder) for run_id in over for folder in FOLDERS.values()]

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from turnkeeper.core.errors import StorageUnavailable
+from turnkeeper.core.errors import StorageFull, StorageUnavailable
 from turnkeeper.failpoints import Deed, around
 from turnkeeper.store.base import Notice, Stats
 
@@ -81,7 +81,8 @@ class GroupWriter(threading.Thread):
                 connection.execute("ROLLBACK")
             why = f"the database cannot be written: {error}; nothing was changed"
             # One for each caller: a raised exception collects the traceback of whoever raises it.
-            return [StorageUnavailable(why) for _ in ops]
+            kind = StorageFull if _is_full(error) else StorageUnavailable
+            return [kind(why) for _ in ops]
         return outcomes
 
     def _deliver(self, pairs: list[tuple[asyncio.Future[Any], Outcome]]) -> None:
@@ -102,6 +103,11 @@ class GroupWriter(threading.Thread):
                 listener(notice)
             except Exception:  # the writers behind this one in the group must not wait for ever
                 log.exception("a listener failed for run %s", notice.run_id)
+
+
+def _is_full(error: Exception) -> bool:
+    # Only errors of SQLite itself have a number, not those of Python's module around it.
+    return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
 
 
 def _try(connection: sqlite3.Connection, op: Op) -> Outcome:
