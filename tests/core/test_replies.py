@@ -63,6 +63,7 @@ def test_reply_to_a_run_without_process_waits_for_a_slot() -> None:
         "resolution_mode": "user_reply",
         "accepted_at": "2030-05-17T12:00:05.000000Z",
         "response_preview": "x" * 200,
+        "by": "ann",
     }
 
 

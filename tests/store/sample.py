@@ -215,6 +215,8 @@ FULL_RUN = Run(
     usage={"input_tokens": 2**40, "output_tokens": 0},
     started_at=later(1),
     finished_at=later(50),
+    created_by="key:ci",
+    uploaded_by="page:ann",
 )
 
 FULL_INTERACTION = Interaction(

@@ -122,7 +122,7 @@ async def test_every_field_comes_back(store: Store) -> None:
 
 
 async def test_every_field_comes_back_after_an_update(store: Store) -> None:
-    first = bare(id=FULL_RUN.id, job=FULL_JOB)
+    first = bare(id=FULL_RUN.id, job=FULL_JOB, created_by=FULL_RUN.created_by)
     before = await place(store, first, replace(FULL_INTERACTION, answer=None))
     change = Change(
         before=before,
@@ -140,7 +140,7 @@ async def test_every_field_comes_back_after_an_update(store: Store) -> None:
 
 async def test_an_update_can_empty_what_was_set(store: Store) -> None:
     full = await place(store, FULL_RUN)
-    emptied = bare(id=FULL_RUN.id, job=FULL_JOB, version=10)
+    emptied = bare(id=FULL_RUN.id, job=FULL_JOB, version=10, created_by=FULL_RUN.created_by)
     assert await store.commit(Change(before=full, after=emptied, trigger=None)) == emptied
     assert await store.run(FULL_RUN.id) == emptied
 

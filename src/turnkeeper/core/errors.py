@@ -44,6 +44,14 @@ class Code(StrEnum):
     FILE_NOT_FOUND = "FILE_NOT_FOUND"
     UNAUTHORIZED = "UNAUTHORIZED"
     CODE_INVALID = "CODE_INVALID"
+    KEY_EXPIRED = "KEY_EXPIRED"
+    KEY_REVOKED = "KEY_REVOKED"
+    SCOPE_MISSING = "SCOPE_MISSING"
+    NOT_ALLOWED_FOR_KEY = "NOT_ALLOWED_FOR_KEY"
+    KEY_NOT_FOUND = "KEY_NOT_FOUND"
+    KEY_NAME_TAKEN = "KEY_NAME_TAKEN"
+    KEY_NOT_REVOCABLE = "KEY_NOT_REVOCABLE"
+    EXPIRY_REFUSED = "EXPIRY_REFUSED"
     HOST_NOT_ALLOWED = "HOST_NOT_ALLOWED"
     ORIGIN_NOT_ALLOWED = "ORIGIN_NOT_ALLOWED"
     BODY_TOO_LARGE = "BODY_TOO_LARGE"
@@ -142,8 +150,16 @@ MEANING: dict[Code | Warn, str] = {
     Code.CURSOR_INVALID: "The cursor is not a number in the range of this log or list.",
     Code.RESULT_NOT_AVAILABLE: "The run has no result (yet); its state is named.",
     Code.FILE_NOT_FOUND: "The run has no such file, or it is not an ordinary file inside the run.",
-    Code.UNAUTHORIZED: "The bearer token is missing or wrong.",
+    Code.UNAUTHORIZED: "The bearer token or key is missing or wrong.",
     Code.CODE_INVALID: "The sign-in code was used already, or is older than ten minutes.",
+    Code.KEY_EXPIRED: "The key was good until a moment that is past; it is named.",
+    Code.KEY_REVOKED: "The key was revoked.",
+    Code.SCOPE_MISSING: "The key has none of the scopes that this call needs; both are named.",
+    Code.NOT_ALLOWED_FOR_KEY: "The key is limited to other skills or engines; those are named.",
+    Code.KEY_NOT_FOUND: "There is no key of that id or name.",
+    Code.KEY_NAME_TAKEN: "There is a key of that name, or was one: names are never given twice.",
+    Code.KEY_NOT_REVOCABLE: "The service's own token cannot be revoked; it is replaced instead.",
+    Code.EXPIRY_REFUSED: "The moment at which the key shall expire is past, or beyond what a calendar holds.",
     Code.HOST_NOT_ALLOWED: "The `Host` header names a host that this service does not answer for.",
     Code.ORIGIN_NOT_ALLOWED: "The request comes from a web page of another origin.",
     Code.BODY_TOO_LARGE: "The request body is larger than the limit.",
@@ -240,6 +256,38 @@ class Unauthorized(TurnkeeperError):
 
 class CodeInvalid(TurnkeeperError):
     code = Code.CODE_INVALID
+
+
+class KeyExpired(TurnkeeperError):
+    code = Code.KEY_EXPIRED
+
+
+class KeyRevoked(TurnkeeperError):
+    code = Code.KEY_REVOKED
+
+
+class ScopeMissing(TurnkeeperError):
+    code = Code.SCOPE_MISSING
+
+
+class NotAllowedForKey(TurnkeeperError):
+    code = Code.NOT_ALLOWED_FOR_KEY
+
+
+class KeyNotFound(TurnkeeperError):
+    code = Code.KEY_NOT_FOUND
+
+
+class KeyNameTaken(TurnkeeperError):
+    code = Code.KEY_NAME_TAKEN
+
+
+class KeyNotRevocable(TurnkeeperError):
+    code = Code.KEY_NOT_REVOCABLE
+
+
+class ExpiryRefused(TurnkeeperError):
+    code = Code.EXPIRY_REFUSED
 
 
 class SkillNotFound(TurnkeeperError):

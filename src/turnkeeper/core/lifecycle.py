@@ -49,6 +49,7 @@ def create(
     due_at: datetime | None = None,
     warnings: Sequence[RunWarning] = (),
     idempotency: Idempotency | None = None,
+    by: str | None = None,
 ) -> Change:
     run = Run(
         id=run_id,
@@ -60,12 +61,14 @@ def create(
         held=held,
         due_at=due_at,
         warnings=tuple(warnings),
+        created_by=by,
     )
     data = {
         "skill_id": job.skill_id,
         "engine": job.engine,
         "execution_mode": job.mode.value,
         "state": run.state.value,
+        "created_by": by,
     }
     events = [Event(Type.CONVERSATION_STARTED, data, now, 0)]
     events += [warning(w.code, w.message, now=now, attempt=0) for w in warnings]
@@ -79,7 +82,7 @@ def create(
     )
 
 
-def complete_input(run: Run, files: Mapping[str, Any], now: datetime) -> Change:
+def complete_input(run: Run, files: Mapping[str, Any], now: datetime, *, by: str | None = None) -> Change:
     """The upload is there, and on disk already."""
     if run.held is None:
         raise UploadNotExpected(
@@ -87,7 +90,16 @@ def complete_input(run: Run, files: Mapping[str, Any], now: datetime) -> Change:
             "only a job with file inputs does, once, before its first turn",
             state=run.state.value,
         )
-    return step(run, Trigger.INPUT_COMPLETED, now, held=None, due_at=None, files=files, enqueue=True)
+    return step(
+        run,
+        Trigger.INPUT_COMPLETED,
+        now,
+        held=None,
+        due_at=None,
+        files=files,
+        uploaded_by=by,
+        enqueue=True,
+    )
 
 
 def start_turn(run: Run, lease: str, now: datetime) -> Change:

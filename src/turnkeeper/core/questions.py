@@ -161,7 +161,7 @@ def _resolve(run: Run, pending: Interaction, answer: Answer, now: datetime) -> C
     }
     trigger, type_ = _RESOLVES[answer.resolution_mode]
     if answer.resolution_mode is Resolution.USER_REPLY:
-        data["response_preview"] = answer.response[:PREVIEW]
+        data |= {"response_preview": answer.response[:PREVIEW], "by": answer.by}
     elif answer.resolution_mode is Resolution.AUTO_DECIDE:
         data |= {
             "policy": pending.question.default_decision_policy,

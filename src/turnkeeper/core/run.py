@@ -173,6 +173,9 @@ class Run:
     usage: Mapping[str, int] = field(default_factory=dict)
     started_at: datetime | None = None
     finished_at: datetime | None = None
+    created_by: str | None = None
+    """None: by a version that did not record it."""
+    uploaded_by: str | None = None
 
     @property
     def input(self) -> Mapping[str, Any]:

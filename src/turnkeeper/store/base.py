@@ -9,6 +9,8 @@ from typing import Any, Protocol
 
 from turnkeeper.core.change import Change
 from turnkeeper.core.fcmp import Event
+from turnkeeper.core.journal import Entry
+from turnkeeper.core.keys import Key
 from turnkeeper.core.run import Attempt, Born, Handle, Interaction, Mode, Run
 from turnkeeper.core.statechart import State
 
@@ -22,6 +24,10 @@ class Stale(Exception):
 
 class KeyTaken(Exception):
     """The idempotency key of a new run is already in the book."""
+
+
+class NameTaken(Exception):
+    """There is a key of that id or name, or was one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +89,17 @@ class Stats:
     removals: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Within:
+    """Runs of these skills, on these engines; None: of all."""
+
+    skills: frozenset[str] | None = None
+    engines: frozenset[str] | None = None
+
+
+EVERYWHERE = Within()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFilter:
     states: Sequence[State] = ()
@@ -94,6 +111,8 @@ class RunFilter:
     """In the open question or the skill's id, or at the beginning of the run's id."""
     before: tuple[datetime, str] | None = None
     """Page on: only runs created before this (moment, id)."""
+    within: Within = EVERYWHERE
+    """All that is there for whoever asks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +158,7 @@ class Reads(Protocol):
     async def next_due(self) -> datetime | None: ...
     async def kept_key(self, key: str, since: datetime) -> KeptKey | None: ...
     async def counts(self) -> dict[State, int]: ...
-    async def holding(self, limit: int) -> Holding:
+    async def holding(self, limit: int, within: Within = EVERYWHERE) -> Holding:
         """Waiting runs that still have their lease, those that have waited longest first."""
 
     async def resting(
@@ -149,6 +168,12 @@ class Reads(Protocol):
 
     async def removals(self) -> list[str]:
         """Runs whose removal was begun and not finished."""
+
+    async def keys(self) -> list[Key]:
+        """All that ever were, the oldest first."""
+
+    async def journal(self, *, before: int | None, limit: int) -> list[Entry]:
+        """Newest first; only those with a lower number than `before`."""
 
 
 class Store(Reads, Protocol):
@@ -177,6 +202,22 @@ class Store(Reads, Protocol):
 
     async def finish_removal(self, run_id: str) -> None:
         """The folder is gone: so is the note, and before it whatever was left of the log, in bounded writes."""
+
+    async def add_key(self, key: Key, entry: Entry) -> None:
+        """With its entry in the journal; or NameTaken, and nothing is written."""
+
+    async def revoke_key(self, key_id: str, entry: Entry) -> Key | None:
+        """By and at what the entry says, which is written with it. One that was revoked before stays as it was.
+        Returns the key as it is stored."""
+
+    async def keep_token(self, key: Key, entry: Entry | None) -> None:
+        """The row of the service's own token, in place of the one before."""
+
+    async def touch_key(self, key_id: str, at: datetime) -> None:
+        """It was used at about this time."""
+
+    async def note(self, entry: Entry) -> None:
+        """For a change that is not in the database itself."""
 
     async def close(self) -> None:
         """What was handed in is still written; what comes later is refused with StorageUnavailable."""

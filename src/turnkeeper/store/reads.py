@@ -12,10 +12,12 @@ from pathlib import Path
 
 from turnkeeper.core.errors import StorageUnavailable
 from turnkeeper.core.fcmp import instant
+from turnkeeper.core.journal import Entry
+from turnkeeper.core.keys import Key
 from turnkeeper.core.run import Attempt, Interaction, NextTurn, Run
 from turnkeeper.core.statechart import State
-from turnkeeper.store import rows, threads
-from turnkeeper.store.base import Holding, KeptKey, LogEntry, Resting, RunFilter
+from turnkeeper.store import admin, rows, threads
+from turnkeeper.store.base import EVERYWHERE, Holding, KeptKey, LogEntry, Resting, RunFilter, Within
 from turnkeeper.store.migrate import require_newest
 
 DATABASE = "turnkeeper.db"
@@ -29,10 +31,12 @@ TEXT_CLAUSE = (
 )
 
 # By name: without statistics SQLite takes the index of all that wait, and looks at each of them.
-HOLDING = (
+_HELD = (
     "SELECT *, count(*) OVER () AS n FROM runs INDEXED BY runs_holding "
-    "WHERE state = 'waiting_user' AND lease IS NOT NULL ORDER BY updated_at, id LIMIT ?"
+    "WHERE state = 'waiting_user' AND lease IS NOT NULL"
 )
+_LONGEST = " ORDER BY updated_at, id LIMIT ?"
+HOLDING = f"{_HELD}{_LONGEST}"
 ENDED = (
     "SELECT id, state, version, skill_id, last_seq, updated_at AS since FROM runs "
     "WHERE state = ? AND updated_at <= ? AND (updated_at, id) > (?, ?) ORDER BY updated_at, id LIMIT ?"
@@ -178,8 +182,10 @@ class SqliteReads:
         found = await self._all("SELECT state, count(*) AS n FROM runs GROUP BY state")
         return dict.fromkeys(State, 0) | {State(row["state"]): row["n"] for row in found}
 
-    async def holding(self, limit: int) -> Holding:
-        found = await self._all(HOLDING, limit)
+    async def holding(self, limit: int, within: Within = EVERYWHERE) -> Holding:
+        clauses = _within(within)
+        sql = "".join((_HELD, *(f" AND {clause}" for clause in clauses), _LONGEST))
+        found = await self._all(sql, *(value for values in clauses.values() for value in values), limit)
         return Holding(found[0]["n"] if found else 0, [rows.run_of(row) for row in found])
 
     async def resting(
@@ -195,6 +201,13 @@ class SqliteReads:
 
     async def removals(self) -> list[str]:
         return [row["run_id"] for row in await self._all("SELECT run_id FROM removals ORDER BY run_id")]
+
+    async def keys(self) -> list[Key]:
+        return [admin.key_of(row) for row in await self._all(admin.KEYS)]
+
+    async def journal(self, *, before: int | None, limit: int) -> list[Entry]:
+        found = await self._all(admin.JOURNAL, 2**62 if before is None else before, limit)
+        return [admin.entry_of(row) for row in found]
 
     async def _one(self, sql: str, *values: object) -> sqlite3.Row | None:
         found = await self._all(sql, *values)
@@ -223,6 +236,7 @@ def _page(wanted: RunFilter, state: State | None, limit: int) -> tuple[str, list
     clauses: dict[str, tuple[object, ...]] = {}
     equal = {"state": state, "skill_id": wanted.skill_id, "engine": wanted.engine, "mode": wanted.mode}
     clauses |= {f"{name} = ?": (str(value),) for name, value in equal.items() if value is not None}
+    clauses |= _within(wanted.within)
     if wanted.text:
         clauses[TEXT_CLAUSE] = (wanted.text.casefold(),) * 3
     if wanted.before:
@@ -230,6 +244,15 @@ def _page(wanted: RunFilter, state: State | None, limit: int) -> tuple[str, list
     where = f"WHERE {' AND '.join(clauses)} " if clauses else ""
     sql = f"SELECT * FROM runs {where}ORDER BY {NEWEST_FIRST} LIMIT ?"
     return sql, [*(value for values in clauses.values() for value in values), limit]
+
+
+def _within(within: Within) -> dict[str, tuple[object, ...]]:
+    limits = {"skill_id": within.skills, "engine": within.engines}
+    return {
+        f"{name} IN ({', '.join('?' for _ in allowed)})": tuple(sorted(allowed))
+        for name, allowed in limits.items()
+        if allowed is not None
+    }
 
 
 def connect(path: Path) -> sqlite3.Connection:

@@ -77,6 +77,8 @@ def run_row(run: Run) -> dict[str, Any]:
         "updated_at": instant(run.updated_at),
         "started_at": moment(run.started_at),
         "finished_at": moment(run.finished_at),
+        "created_by": run.created_by,
+        "uploaded_by": run.uploaded_by,
     }
 
 
@@ -109,6 +111,8 @@ def run_of(row: Row) -> Run:
         updated_at=datetime.fromisoformat(row["updated_at"]),
         started_at=_at(row["started_at"]),
         finished_at=_at(row["finished_at"]),
+        created_by=row["created_by"],
+        uploaded_by=row["uploaded_by"],
     )
 
 

@@ -9,19 +9,24 @@ from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
+from typing import TypeVar
 
 from turnkeeper.core.change import Change
 from turnkeeper.core.errors import StorageUnavailable
 from turnkeeper.core.fcmp import instant
+from turnkeeper.core.journal import Entry
+from turnkeeper.core.keys import Key
 from turnkeeper.core.run import Run
 from turnkeeper.core.statechart import Trigger
 from turnkeeper.failpoints import Deed, around
 from turnkeeper.lock import DirectoryLock
-from turnkeeper.store import threads, writes
+from turnkeeper.store import admin, threads, writes
 from turnkeeper.store.base import Batch, Notice, Resting, Stats
 from turnkeeper.store.migrate import migrate
 from turnkeeper.store.reads import SqliteReads, can_go_on, connect
 from turnkeeper.store.writer import GroupWriter
+
+T = TypeVar("T")
 
 
 class SqliteStore(SqliteReads):
@@ -114,6 +119,26 @@ class SqliteStore(SqliteReads):
 
         while not await self._writer.submit(op):
             pass
+
+    async def add_key(self, key: Key, entry: Entry) -> None:
+        await self._write(lambda connection: admin.add_key(connection, key, entry))
+
+    async def revoke_key(self, key_id: str, entry: Entry) -> Key | None:
+        return await self._write(lambda connection: admin.revoke_key(connection, key_id, entry))
+
+    async def keep_token(self, key: Key, entry: Entry | None) -> None:
+        await self._write(lambda connection: admin.keep_token(connection, key, entry))
+
+    async def touch_key(self, key_id: str, at: datetime) -> None:
+        await self._write(lambda connection: admin.touch_key(connection, key_id, at))
+
+    async def note(self, entry: Entry) -> None:
+        await self._write(lambda connection: admin.note(connection, entry))
+
+    async def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """What is about no run, and nobody listens to."""
+        written: T = await self._writer.submit(lambda connection: (work(connection), None))
+        return written
 
 
 def _data_id(connection: sqlite3.Connection, data_dir: Path) -> str:

@@ -13,7 +13,7 @@ from turnkeeper.core.run import Run
 from turnkeeper.store import rows
 from turnkeeper.store.base import KEY_KEPT, Batch, KeyTaken, LogEntry, Resting, Stale
 
-_FIXED = frozenset({"id", "last_seq", "job", "skill_id", "engine", "mode", "created_at"})
+_FIXED = frozenset({"id", "last_seq", "job", "skill_id", "engine", "mode", "created_at", "created_by"})
 _HANDLE = frozenset({"handle_id", "handle_loadable"})
 PIECE = 5000
 """Events that one write deletes at the most, so that no other write waits long for it."""
