@@ -22,14 +22,16 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 import httpx
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tests import sound
 from tests.sound import assert_judged_alike as assert_judged_alike
 from tests.sound import assert_log as assert_log
+from turnkeeper.core.access import Caller
 from turnkeeper.engines import census
 from turnkeeper.runtime.clock import utc_now
 from turnkeeper.settings import Settings, load_settings
-from turnkeeper.web.door import Door
+from turnkeeper.web.door import CALLER, Door
 from turnkeeper.wiring import Service, running
 
 SKILLS = Path(__file__).parent / "fakes" / "skills"
@@ -40,6 +42,18 @@ NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """Made once: each client would read all the certificates of the machine, for a connection that needs none."""
 DOOR = Door(TOKEN, "any-data", utc_now)
 """For an app that nobody comes into."""
+OWNER = Caller(by="token")
+
+
+def let_in(app: ASGIApp, caller: Caller = OWNER) -> ASGIApp:
+    """An app without its guard, whom everybody is this caller to."""
+
+    async def known(scope: Scope, receive: Receive, send: Send) -> None:
+        await app({**scope, CALLER: caller}, receive, send)
+
+    return known
+
+
 QUICK = {"first_byte_sec": 20, "idle_sec": 20, "turn_sec": 60, "result_grace_sec": 0.5, "step_sec": 0.5}
 
 Json = dict[str, Any]

@@ -21,6 +21,7 @@ import uvicorn
 from turnkeeper import __version__, beacon
 from turnkeeper.beacon import TOKEN, Beacon
 from turnkeeper.core.errors import SettingsInvalid
+from turnkeeper.core.keys import id_in
 from turnkeeper.engines import managed, names
 from turnkeeper.engines.base import Engine, EngineConfig
 from turnkeeper.engines.managed import Installed as Installed
@@ -104,10 +105,11 @@ async def running(settings: Settings, *, clock: Clock = utc_now) -> AsyncIterato
     beacon.put_out(settings.data_dir)
     async with contextlib.AsyncExitStack() as undo:
         undo.push_async_callback(house.stop)
-        token = settings.token or own_token(settings.data_dir)
+        token = _not_a_key(settings.token or own_token(settings.data_dir))
         listener = undo.enter_context(contextlib.closing(_listen(settings)))
         await house.start()
-        door = Door(token, house.store.data_id, clock)
+        await house.keys.keep_token(token)
+        door = Door(token, house.store.data_id, clock, house.keys.ring)
         guard = _guard(settings, house, door)
         await undo.enter_async_context(_serving(_server_config(guard), listener))
         undo.callback(house.begin_stop)
@@ -282,6 +284,13 @@ def own_token(data_dir: Path) -> str:
         raise SettingsInvalid(f"{path} cannot be used: {error.strerror}") from error
     if len(token) < 16 or not token.isascii():
         raise SettingsInvalid(f"{path} holds no usable token; delete it and start again to get a new one")
+    return token
+
+
+def _not_a_key(token: str) -> str:
+    """A client's key in TURNKEEPER_TOKEN would be good for everything in a service that is started beside it."""
+    if id_in(token) is not None:
+        raise SettingsInvalid("TURNKEEPER_TOKEN holds a key, and a key cannot be the token of a service")
     return token
 
 

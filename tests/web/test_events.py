@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.harness import PATIENCE, TOKEN, Client, Json, Place, opened
+from tests.harness import PATIENCE, TOKEN, Client, Json, Place, let_in, opened
 from tests.spec.scripts import INTERACTIVE, Latch, script
 from tests.web.patience import eventually
 from tests.web.problems import assert_problem
@@ -253,7 +253,7 @@ async def test_reader_that_is_stuck_in_the_middle_reads_the_rest_from_the_store(
     run_id = await client.create("answer", script([*latch.steps, *many, {"result": {"answer": "x"}}]))
     await latch.reached()
     before = (await client.get(run_id))["last_seq"]
-    reader = Overheard(make_app(place.house, place.service.door), run_id, stuck_after=1 + before)
+    reader = Overheard(let_in(make_app(place.house, place.service.door)), run_id, stuck_after=1 + before)
     listening = asyncio.ensure_future(reader.listen())
     await eventually(lambda: len(reader.heard) == 1 + before)
     latch.open()
@@ -267,7 +267,9 @@ async def test_reader_that_is_stuck_in_the_middle_reads_the_rest_from_the_store(
 async def test_heartbeats_in_silence(place: Place, client: Client) -> None:
     run_id = await client.create("answer", TALK, **INTERACTIVE)
     last_seq = (await client.settled(run_id))["last_seq"]
-    reader = Overheard(make_app(place.house, place.service.door, heartbeat_sec=0.01), run_id, cursor=last_seq)
+    reader = Overheard(
+        let_in(make_app(place.house, place.service.door, heartbeat_sec=0.01)), run_id, cursor=last_seq
+    )
     listening = asyncio.ensure_future(reader.listen())
     await eventually(lambda: len(reader.heard) >= 4)
     reader.gone.set()

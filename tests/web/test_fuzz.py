@@ -74,6 +74,7 @@ class Known:
             "stream": ("stdout", "stderr"),
             "skill_id": ("answer", "typed", "fuzzed"),
             "name": ("demo",),
+            "key_id": ("fuzzed", "admin"),
         }
 
     @property

@@ -7,7 +7,7 @@ from typing import cast
 import httpx
 import pytest
 
-from tests.harness import DOOR, Client
+from tests.harness import DOOR, Client, let_in
 from tests.web.problems import assert_problem
 from turnkeeper.core.errors import Code
 from turnkeeper.runtime.house import House
@@ -70,7 +70,7 @@ async def test_wrong_method(client: Client, method: str, path: str, allowed: set
 
 async def test_fault_of_ours_shows_nothing_of_the_inside(caplog: pytest.LogCaptureFixture) -> None:
     app = make_app(cast(House, None), DOOR)  # whatever is asked of this house goes wrong
-    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    transport = httpx.ASGITransport(let_in(app), raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://test") as http:
         problem = assert_problem(await http.get("/v1/jobs"), 500, Code.INTERNAL_ERROR)
     assert problem["detail"] == "a fault of ours; the service's log has the details"

@@ -154,7 +154,8 @@ class TestOtherPages:
 
 
 def known(door: Door, cookies: str, page_key: str) -> str | None:
-    return door.knows("GET", "/v1/jobs", {"cookie": cookies, PAGE_KEY: page_key})
+    caller = door.knows("GET", "/v1/jobs", {"cookie": cookies, PAGE_KEY: page_key})
+    return None if caller is None else caller.by
 
 
 class TestDoor:

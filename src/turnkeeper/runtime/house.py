@@ -17,6 +17,8 @@ from turnkeeper.runtime.dispatch import Capacity, Dispatcher, Ticket
 from turnkeeper.runtime.feed import Feed
 from turnkeeper.runtime.intake import Intake, Policy
 from turnkeeper.runtime.jobs import Jobs
+from turnkeeper.runtime.journal import Journal
+from turnkeeper.runtime.keys import Keys
 from turnkeeper.runtime.recovery import Recovery
 from turnkeeper.runtime.retention import Retention
 from turnkeeper.runtime.stage import Stage
@@ -57,6 +59,8 @@ class House:
         self.default_engine = parts.policy.default_engine
         self.clock = parts.clock
         self.alarm = parts.alarm
+        self.journal = Journal(parts.store, parts.clock)
+        self.keys = Keys(parts.store, self.journal, parts.clock)
         self.feed = Feed()
         self.stage = Stage(parts.store, parts.shelf, parts.engines, parts.runs_dir)
         self.worker = Worker(parts.store, self.stage, parts.clock, self._release)
@@ -79,6 +83,7 @@ class House:
         parts.store.listen(self._after_commit)
 
     async def start(self) -> None:
+        await self.keys.start()
         recovery = Recovery(self.store, self.stage, self.dispatcher, self.engines.keys(), self.clock)
         await recovery.recover(self._step_sec)
         await self.deadlines.start()
@@ -106,6 +111,7 @@ class House:
         await self.deadlines.stop()
         await self.retention.stop()
         await self.worker.stop()
+        await self.keys.stop()
         await self.store.close()
 
     def _is_alone(self, name: str) -> bool:

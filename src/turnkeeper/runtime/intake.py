@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -70,11 +70,11 @@ class Intake:
         self._engines = engines
         self._policy = policy
 
-    def accept(self, request: JobRequest) -> Accepted:
-        """Blocking: it may read the skill's files."""
+    def accept(self, request: JobRequest, *, among: Collection[str] | None = None) -> Accepted:
+        """`among`: the engines that may be chosen, if the job names none. Blocking: it may read the skill's files."""
         skill = self._shelf.get(request.skill_id)
         skill.require_mode(request.mode)
-        engine = self._engine(request, skill)
+        engine = self._engine(request, skill, among)
         profile = _profile(engine, request)
         ready = _require_ready(engine, profile.kind)
         engine.require(skill, request.parameter)
@@ -103,19 +103,27 @@ class Intake:
         upload_timeout = timedelta(seconds=self._policy.upload_timeout_sec) if needs_files else None
         return Accepted(job=job, warnings=(*skill.warnings, *_about(ready)), upload_timeout=upload_timeout)
 
-    def _engine(self, request: JobRequest, skill: Skill) -> Engine:
-        name = request.engine or self._policy.default_engine or self._first_ready(skill)
+    def _engine(self, request: JobRequest, skill: Skill, among: Collection[str] | None) -> Engine:
+        name = request.engine or self._default(among) or self._first_ready(skill, among)
         skill.require_engine(name)
         engine = self._engines.get(name)
         if engine is None:
             raise EngineNotFound(f"there is no engine {name!r} here; there are: {', '.join(self._engines)}")
         return engine
 
-    def _first_ready(self, skill: Skill) -> str:
+    def _default(self, among: Collection[str] | None) -> str | None:
+        """The operator's choice, if it may be chosen. To who has no choice, not even the demo is a surprise."""
+        default = self._policy.default_engine
+        if among is None or default in among:
+            return default
+        return next(iter(among)) if len(among) == 1 else None
+
+    def _first_ready(self, skill: Skill, among: Collection[str] | None) -> str:
         """A real engine, never the demo by surprise."""
         for name in skill.effective_engines(self._engines):
             engine = self._engines.get(name)
-            if engine is not None and not engine.is_demo and engine.readiness().ready:
+            may_be = among is None or name in among
+            if engine is not None and may_be and not engine.is_demo and engine.readiness().ready:
                 return name
         raise EngineNotReady(
             "no engine was named and no real one is ready here; install one (turnkeeper engines install codex), "

@@ -13,9 +13,11 @@ from typing import Any
 import msgspec
 
 from turnkeeper.core import lifecycle, questions
+from turnkeeper.core.access import Caller
 from turnkeeper.core.change import Change
 from turnkeeper.core.errors import (
     IdempotencyKeyReused,
+    NotAllowedForKey,
     QueueFull,
     RunNotFound,
     ShuttingDown,
@@ -31,6 +33,8 @@ from turnkeeper.store.base import KEY_KEPT, KeyTaken, Stale, Store
 
 UPLOAD = "upload"
 """What a run is held for until its files are there."""
+OURSELVES = Caller(by="turnkeeper")
+"""Whoever is in the house already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +68,15 @@ class Jobs:
         self._creating = 0
         self.is_closing = False
 
-    async def create(self, request: JobRequest, idempotency: Idempotency | None = None) -> Run:
+    async def create(
+        self, request: JobRequest, idempotency: Idempotency | None = None, *, caller: Caller = OURSELVES
+    ) -> Run:
+        require_allowed(request, caller)
         if idempotency is not None:
-            known = await self._known(idempotency)
+            known = await self._known(idempotency, caller)
             if known is not None:
                 return known
-        accepted = await asyncio.to_thread(self._accept, request)
+        accepted = await asyncio.to_thread(self._accept, request, caller)
         now = self._clock()
         change = lifecycle.create(
             new_run_id(now),
@@ -79,6 +86,7 @@ class Jobs:
             due_at=now + accepted.upload_timeout if accepted.upload_timeout is not None else None,
             warnings=accepted.warnings,
             idempotency=idempotency,
+            by=caller.by,
         )
         try:
             with self._room():
@@ -86,12 +94,13 @@ class Jobs:
         except KeyTaken:
             # Somebody sent the same request at the same moment, and was first.
             assert idempotency is not None
-            return await self._known(idempotency) or await self.create(request, idempotency)
+            known = await self._known(idempotency, caller)
+            return known or await self.create(request, idempotency, caller=caller)
 
-    def _accept(self, request: JobRequest) -> Accepted:
+    def _accept(self, request: JobRequest, caller: Caller) -> Accepted:
         """Blocking. What is wrong with a job is said first: that a larger disk would not mend."""
         try:
-            accepted = self._intake.accept(request)
+            accepted = self._intake.accept(request, among=caller.engines)
         except OSError as error:
             raise StorageUnavailable(f"the job cannot be looked at, nothing was stored: {error}") from error
         self._disk.require_room()
@@ -150,9 +159,11 @@ class Jobs:
             assert change.interaction.answer is not None
             return Receipt(run, interaction_id, change.interaction.answer)
 
-    async def complete_input(self, run_id: str, files: Mapping[str, Any]) -> Run:
+    async def complete_input(self, run_id: str, files: Mapping[str, Any], *, by: str) -> Run:
         """The files are there: the run joins the queue, whatever its length."""
-        return await self._change(run_id, lambda run: lifecycle.complete_input(run, files, self._clock()))
+        return await self._change(
+            run_id, lambda run: lifecycle.complete_input(run, files, self._clock(), by=by)
+        )
 
     async def cancel(self, run_id: str, *, by: str) -> Run:
         """Idempotent: a run that has ended, or is being ended, is returned as it is."""
@@ -169,15 +180,17 @@ class Jobs:
             except Stale:
                 continue
 
-    async def _known(self, idempotency: Idempotency) -> Run | None:
+    async def _known(self, idempotency: Idempotency, caller: Caller) -> Run | None:
         kept = await self._store.kept_key(idempotency.key, self._clock() - KEY_KEPT)
         if kept is None:
             return None
-        if kept.digest != idempotency.digest:
+        run = await self.run(kept.run_id) if kept.digest == idempotency.digest else None
+        # A run that is not there for them, made by the same words on an engine of others, is another request's too.
+        if run is None or not caller.may_use(skill_id=run.job.skill_id, engine=run.job.engine):
             raise IdempotencyKeyReused(
                 f"the Idempotency-Key {idempotency.key!r} was used for another request"
             )
-        return await self.run(kept.run_id)
+        return run
 
     @contextmanager
     def _room(self) -> Iterator[None]:
@@ -191,6 +204,17 @@ class Jobs:
             yield
         finally:
             self._creating -= 1
+
+
+def require_allowed(request: JobRequest, caller: Caller) -> None:
+    """Whether there is such a skill or engine is not told to who may not use it."""
+    limits = (("skill", request.skill_id, caller.skills), ("engine", request.engine, caller.engines))
+    for what, wanted, allowed in limits:
+        if wanted is not None and allowed is not None and wanted not in allowed:
+            names = sorted(allowed)
+            raise NotAllowedForKey(
+                f"this key may not use the {what} {wanted!r}, but: {', '.join(names)}", allowed=names
+            )
 
 
 def new_run_id(now: datetime) -> str:

@@ -16,9 +16,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from turnkeeper.core.errors import ShuttingDown, StorageFull, TurnkeeperError
+from turnkeeper.core.journal import What
 from turnkeeper.core.retention import Limits, Part
 from turnkeeper.core.statechart import TERMINAL
 from turnkeeper.runtime.clock import Clock
+from turnkeeper.runtime.journal import Journal
+from turnkeeper.runtime.keys import OURSELVES
 from turnkeeper.skills.clearing import HOME, RAW, Space, clear, measure
 from turnkeeper.store.base import Resting, Stale, Store
 
@@ -77,6 +80,7 @@ class Retention:
         self._runs_dir = runs_dir
         self._rules = rules
         self._clock = clock
+        self._journal = Journal(store, clock)
         self._every_sec = every_sec
         self._one_at_a_time = asyncio.Lock()
         self._is_stopping = False
@@ -104,11 +108,11 @@ class Retention:
     def is_busy(self) -> bool:
         return self._one_at_a_time.locked()
 
-    async def remove(self, limits: Limits, *, dry_run: bool = False) -> Removed:
+    async def remove(self, limits: Limits, *, dry_run: bool = False, by: str = OURSELVES) -> Removed:
         async with self._one_at_a_time:
             if not dry_run:
                 await self._finish_begun()
-            return await self._remove(limits, self._clock(), dry_run=dry_run)
+            return await self._remove(limits, self._clock(), dry_run=dry_run, by=by)
 
     async def apply_rules(self, now: datetime) -> None:
         """What was begun is ended, and every rule of the settings is applied, once."""
@@ -147,8 +151,20 @@ class Retention:
             self._go_on()
             await self._clear_runs(begun[at : at + TOGETHER])
 
-    async def _remove(self, limits: Limits, now: datetime, *, dry_run: bool) -> Removed:
+    async def _remove(self, limits: Limits, now: datetime, *, dry_run: bool, by: str = OURSELVES) -> Removed:
         removed = Removed()
+        try:
+            await self._remove_into(removed, limits, now, dry_run=dry_run)
+        finally:  # also of what was cut short: so much is gone
+            if removed.count and not dry_run:
+                detail = {"count": removed.count, "bytes": removed.space.total}
+                await self._journal.note(
+                    by=by, what=What.RUNS_PRUNED, subject=limits.part.value, detail=detail
+                )
+        _tell(removed, limits, dry_run=dry_run)
+        return removed
+
+    async def _remove_into(self, removed: Removed, limits: Limits, now: datetime, *, dry_run: bool) -> None:
         sizes = await self._sizes() if limits.keep_bytes is not None else None
         kept = None if sizes is None else sum(_part(space, limits.part).total for space in sizes.values())
         async for runs in self._pages(limits, now):
@@ -165,8 +181,6 @@ class Retention:
             if kept is not None:
                 kept -= sum(going.space.total for going in gone)
         removed.left = kept
-        _tell(removed, limits, dry_run=dry_run)
-        return removed
 
     async def _pages(self, limits: Limits, now: datetime) -> AsyncIterator[list[Resting]]:
         """Oldest first, and no more at once than is removed in one piece."""

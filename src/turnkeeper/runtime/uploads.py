@@ -35,14 +35,14 @@ class Uploads:
         await asyncio.to_thread(self._disk.require_room)
         return run
 
-    async def take(self, run_id: str, parts: Sequence[uploads.Part]) -> Run:
+    async def take(self, run_id: str, parts: Sequence[uploads.Part], *, by: str) -> Run:
         async with self._in_turn(run_id):
             run = await self.require(run_id)
             try:
                 files = await asyncio.to_thread(self._store, run, parts)
             except OSError as error:
                 raise StorageUnavailable(f"the upload cannot be stored: {error.strerror}") from error
-            return await self._jobs.complete_input(run_id, files)
+            return await self._jobs.complete_input(run_id, files, by=by)
 
     @asynccontextmanager
     async def _in_turn(self, run_id: str) -> AsyncIterator[None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -16,6 +16,8 @@ from turnkeeper.web import (
     events,
     files,
     jobs,
+    journal,
+    keys,
     page,
     problems,
     retention,
@@ -23,10 +25,12 @@ from turnkeeper.web import (
     session,
     uploads,
 )
+from turnkeeper.web.admission import Admission, ruled
 from turnkeeper.web.door import PAGE_KEY, Door
 from turnkeeper.web.guard import OPEN_PATHS
 from turnkeeper.web.parts import PROBLEM, refusal
 from turnkeeper.web.parts import problems as documented
+from turnkeeper.web.rules import find
 
 EVERYWHERE = documented(403, 413, 500)
 """What the guard refuses, and what nobody foresaw. Each route adds what only it may answer."""
@@ -42,6 +46,9 @@ class Api(FastAPI):
                 operation["security"] = (
                     [] if path in OPEN_PATHS else [{"token": []}, {"cookie": [], "page_key": []}]
                 )
+                # As an example of the path: braces are letters like others to the rule that it is looked up with.
+                rule = find(method.upper(), path)
+                operation["x-scopes"] = rule.rule.names if rule else []
                 for status in _refusals(path, method, operation):
                     operation["responses"].setdefault(str(status), refusal(status))
                 operation["responses"].pop("422", None)
@@ -95,13 +102,15 @@ def make_app(house: House, door: Door, *, heartbeat_sec: float = events.HEARTBEA
         openapi_url="/v1/openapi.json",
         responses=EVERYWHERE,
         redirect_slashes=False,
+        dependencies=[Depends(ruled)],
     )
     app.state.house = house
     app.state.door = door
     app.state.heartbeat_sec = heartbeat_sec
-    for module in (jobs, uploads, events, files, catalogue, retention, service, session, page):
+    for module in (jobs, uploads, events, files, catalogue, keys, journal, retention, service, session, page):
         app.include_router(module.router)
     app.add_middleware(SmallLists)
+    app.add_middleware(Admission, house=house)
     app.mount(page.STATIC, GZipMiddleware(page.Files()))
     problems.install(app)
     return app

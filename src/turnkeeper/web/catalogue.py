@@ -10,24 +10,27 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
+from turnkeeper.core.access import Caller
 from turnkeeper.core.errors import EngineNotFound, InvalidRequest, SkillBroken, StorageUnavailable
+from turnkeeper.core.journal import What
 from turnkeeper.core.skill import Skill
 from turnkeeper.engines.base import Engine
 from turnkeeper.runtime.house import House
 from turnkeeper.skills.lint import lint
 from turnkeeper.web import catalogue_schemas as schemas
 from turnkeeper.web import views
-from turnkeeper.web.parts import HouseOf, problems
+from turnkeeper.web.parts import By, CallerOf, HouseOf, problems
 from turnkeeper.web.uploads import ZIP, multipart, parts_of
 
 router = APIRouter(prefix="/v1", tags=["catalogue"], responses=problems(503))
 
 
 @router.get("/skills", response_model=schemas.Skills)
-async def list_skills(house: HouseOf) -> dict[str, Any]:
+async def list_skills(house: HouseOf, caller: CallerOf) -> dict[str, Any]:
     """Every skill, the broken ones with what is wrong with them."""
     found = await asyncio.to_thread(lambda: list(house.shelf.all()))
-    return {"skills": [_skill(house, skill) if skill else _broken(house, broken) for skill, broken in found]}
+    listed = [_skill(house, caller, skill) if skill else _broken(house, broken) for skill, broken in found]
+    return {"skills": [each for each in listed if caller.skills is None or each["id"] in caller.skills]}
 
 
 @router.post(
@@ -40,6 +43,7 @@ async def install_skill(
     request: Request,
     response: Response,
     house: HouseOf,
+    caller: CallerOf,
     replace: Annotated[bool, Query(description="Also by a version that is not higher.")] = False,
 ) -> dict[str, Any]:
     """A new skill, or a higher version of one that was installed in this way; once it answers, it is durable."""
@@ -52,22 +56,26 @@ async def install_skill(
             )
         with _on_disk():
             skill = await asyncio.to_thread(house.library.install, parts[0].file, replace=replace)
+    await house.journal.note(
+        by=caller.by, what=What.SKILL_INSTALLED, subject=skill.id, detail={"version": skill.version}
+    )
     response.headers["Location"] = f"/v1/skills/{skill.id}"
-    return _skill(house, skill)
+    return _skill(house, caller, skill)
 
 
 @router.delete("/skills/{skill_id}", response_model=schemas.Removed)
-async def remove_skill(skill_id: str, house: HouseOf) -> dict[str, Any]:
+async def remove_skill(skill_id: str, house: HouseOf, by: By) -> dict[str, Any]:
     """Only what was installed through the API. Runs that have begun go on with their own copies."""
     with _on_disk():
         await asyncio.to_thread(house.library.remove, skill_id)
+    await house.journal.note(by=by, what=What.SKILL_REMOVED, subject=skill_id)
     return {"id": skill_id, "removed": True}
 
 
 @router.get("/skills/{skill_id}", response_model=schemas.SkillOut)
-async def get_skill(skill_id: str, house: HouseOf) -> dict[str, Any]:
+async def get_skill(skill_id: str, house: HouseOf, caller: CallerOf) -> dict[str, Any]:
     skill = await asyncio.to_thread(house.shelf.get, skill_id)
-    return _skill(house, skill)
+    return _skill(house, caller, skill)
 
 
 @router.get("/skills/{skill_id}/schemas", response_model=schemas.Schemas)
@@ -90,17 +98,18 @@ async def lint_skill(skill_id: str, house: HouseOf) -> dict[str, Any]:
 
 
 @router.get("/engines", response_model=schemas.Engines)
-async def list_engines(house: HouseOf) -> dict[str, Any]:
+async def list_engines(house: HouseOf, caller: CallerOf) -> dict[str, Any]:
     """Every engine: ready, or why not and the command that fixes it."""
-    engines = house.engines.values()
+    engines = _engines(house, caller).values()
     return {"engines": await asyncio.gather(*(_engine(house, engine) for engine in engines))}
 
 
 @router.get("/engines/{name}", response_model=schemas.EngineOut)
-async def get_engine(name: str, house: HouseOf) -> dict[str, Any]:
-    engine = house.engines.get(name)
+async def get_engine(name: str, house: HouseOf, caller: CallerOf) -> dict[str, Any]:
+    engines = _engines(house, caller)
+    engine = engines.get(name)
     if engine is None:
-        raise EngineNotFound(f"there is no engine {name!r} here; there are: {', '.join(house.engines)}")
+        raise EngineNotFound(f"there is no engine {name!r} here; there are: {', '.join(engines)}")
     return await _engine(house, engine)
 
 
@@ -114,13 +123,23 @@ def _on_disk() -> Iterator[None]:
         ) from error
 
 
-def _skill(house: House, skill: Skill) -> dict[str, Any]:
+def _engines(house: House, caller: Caller) -> dict[str, Engine]:
+    """Those that are there for them."""
+    may_use = caller.engines
+    return {name: each for name, each in house.engines.items() if may_use is None or name in may_use}
+
+
+def _skill(house: House, caller: Caller, skill: Skill) -> dict[str, Any]:
     return {
         "id": skill.id,
         "version": skill.version,
         "name": skill.name,
         "description": skill.description,
-        "engines": list(skill.effective_engines(tuple(house.engines))),
+        "engines": [
+            name
+            for name in skill.effective_engines(tuple(house.engines))
+            if caller.engines is None or name in caller.engines
+        ],
         "execution_modes": [mode.value for mode in skill.execution_modes],
         "max_attempt": skill.max_attempt,
         "timeouts": skill.timeouts,

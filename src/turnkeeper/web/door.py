@@ -1,9 +1,9 @@
-"""Who is known at the door: the token, sign-in codes that a person is handed, and what a code is traded for.
+"""Who is known at the door: the token, keys, sign-in codes that a person is handed, and what a code is traded for.
 
 Codes live in memory, one use and ten minutes each. They are traded for a cookie and a key that go together: a browser
 sends the cookie to every port of this host, so that whoever listens on another one can have it; the key is kept by the
 page, which browsers keep apart by port. Both carry their own proof, made with the token: they outlive a restart of the
-service, and a new token makes them void.
+service, and a new token makes them void. Who signed in with an API key is signed in for as long as that is good.
 """
 
 from __future__ import annotations
@@ -12,20 +12,24 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from turnkeeper.core.errors import CodeInvalid, Unauthorized
+from turnkeeper.core.access import Caller
+from turnkeeper.core.errors import CodeInvalid, KeyExpired, KeyRevoked, Unauthorized
+from turnkeeper.core.fcmp import instant
+from turnkeeper.core.keys import Key, Standing, digest_of
 from turnkeeper.runtime.clock import Clock
+from turnkeeper.runtime.keys import Ring
 
 CODE_LASTS = timedelta(minutes=10)
 COOKIE_LASTS = timedelta(days=30)
 MOST_CODES = 100
 """At once; beyond that the oldest is forgotten."""
-TOKEN, PAGE = "token", "page"
-"""Who made a change, as it is recorded."""
-BY = "turnkeeper.by"
+TOKEN, PAGE, KEY = "token", "page", "key"
+"""Who made a change, as it is recorded: the last two with the name of a key behind them, `page` also without."""
+CALLER = "turnkeeper.caller"
 """In the scope of a request: who makes it."""
 
 
@@ -41,6 +45,8 @@ class SignInCode:
     expires_at: datetime
     is_asked_for: bool
     """Somebody has it in hand, and will come with it; one that is only printed at the start may be seen by nobody."""
+    key_id: str | None = None
+    """Of the key that asked for it, and that it signs in with; None: the token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +56,41 @@ class Session:
     expires_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A request, as far as it tells who makes it."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+
+    @property
+    def bearer(self) -> str:
+        scheme, _, given = self.headers.get("authorization", "").partition(" ")
+        return given.strip() if scheme.lower() == "bearer" else ""
+
+
+Way = Callable[[Visit], Caller | None]
+"""A way in: whom it knows, or None for who came by none or another way. It raises the refusal of somebody who is known
+and not welcome any more."""
+
+
 class Door:
-    def __init__(self, token: str, name: str, clock: Clock) -> None:
-        self._token = token.encode()
-        self._proof_key = hashlib.sha256(b"turnkeeper cookie " + self._token).digest()
+    def __init__(self, token: str, name: str, clock: Clock, ring: Ring | None = None) -> None:
+        self._token = digest_of(token)
+        self._proof_key = hashlib.sha256(b"turnkeeper cookie " + token.encode()).digest()
         self._clock = clock
+        self._ring = Ring() if ring is None else ring
         self._codes: dict[str, SignInCode] = {}
         # A browser sends the cookies of a host to all its ports: two services must not overwrite each other's.
         self.cookie_name = f"turnkeeper_{name[:8]}"
+        self.ways: list[Way] = [self._by_bearer, self._by_cookie]
+        """Tried in this order."""
 
-    def new_code(self, *, is_asked_for: bool) -> SignInCode:
+    def new_code(self, *, is_asked_for: bool, key_id: str | None = None) -> SignInCode:
         while len(self._codes) >= MOST_CODES:
             del self._codes[next(iter(self._codes))]
-        made = SignInCode(secrets.token_urlsafe(16), self._clock() + CODE_LASTS, is_asked_for)
+        made = SignInCode(secrets.token_urlsafe(16), self._clock() + CODE_LASTS, is_asked_for, key_id)
         self._codes[made.code] = made
         return made
 
@@ -72,35 +100,74 @@ class Door:
         return any(each.is_asked_for and each.expires_at > now for each in self._codes.values())
 
     def trade(self, *, code: str | None, token: str | None) -> Session:
-        """For a code, which is then used up, or for the token."""
-        if code is not None:
-            self._use_up(code)
-        elif token is None or not self._is_token(token):
-            raise Unauthorized("that is not the token of this service")
+        """For a code, which is then used up, or for the token or a key: the session may do what that may."""
+        key_id = self._use_up(code).key_id if code is not None else self._holder(token or "").key_id
         ends = (self._clock() + COOKIE_LASTS).replace(microsecond=0)
         told = f"{int(ends.timestamp())}.{secrets.token_urlsafe(12)}"
+        if key_id is not None:
+            key = self._good(key_id)
+            ends = min(ends, key.expires_at or ends)
+            told = f"{told}.{key_id}"
         cookie = f"{told}.{self._proof(told)}"
         return Session(cookie, self._key_of(cookie), ends)
 
-    def knows(self, method: str, path: str, headers: Mapping[str, str]) -> str | None:
-        """Who asks; None is a stranger."""
-        scheme, _, given = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and self._is_token(given.strip()):
-            return TOKEN
-        is_link = method in ("GET", "HEAD") and _DOWNLOADS.fullmatch(path) is not None
-        key = headers.get(PAGE_KEY, "").encode()
-        for cookie in self._cookies(headers.get("cookie", "")):
+    def knows(self, method: str, path: str, headers: Mapping[str, str]) -> Caller | None:
+        """Who asks; None is a stranger. Raises the refusal of a key that was good once."""
+        visit = Visit(method, path, headers)
+        return next((caller for way in self.ways if (caller := way(visit)) is not None), None)
+
+    def still_knows(self, caller: Caller) -> bool:
+        """For who stays long, and may have been shown out meanwhile."""
+        key = None if caller.key_id is None else self._ring.get(caller.key_id)
+        return key is None or key.standing(self._clock()) is Standing.ACTIVE
+
+    def _by_bearer(self, visit: Visit) -> Caller | None:
+        given = visit.bearer
+        if hmac.compare_digest(digest_of(given), self._token):
+            return Caller(by=TOKEN)
+        key = self._ring.of(given)
+        return None if key is None else self._good(key.id).caller(KEY)
+
+    def _by_cookie(self, visit: Visit) -> Caller | None:
+        is_link = visit.method in ("GET", "HEAD") and _DOWNLOADS.fullmatch(visit.path) is not None
+        key = visit.headers.get(PAGE_KEY, "").encode()
+        for cookie in self._cookies(visit.headers.get("cookie", "")):
             has_key = hmac.compare_digest(self._key_of(cookie).encode(), key)
             if self._is_cookie(cookie) and (has_key or is_link):
-                return PAGE
+                return self._signed_in(cookie)
         return None
 
-    def _use_up(self, code: str) -> None:
+    def _signed_in(self, cookie: str) -> Caller:
+        _, _, *key_id, _ = cookie.split(".")
+        return self._good(key_id[0]).caller(PAGE) if key_id else Caller(by=PAGE)
+
+    def _good(self, key_id: str) -> Key:
+        """For who has proved that the key is theirs: nobody else is told what has become of it."""
+        key = self._ring.get(key_id)
+        if key is None:
+            raise Unauthorized("there is no such key any more")
+        match key.standing(self._clock()):
+            case Standing.REVOKED:
+                assert key.revoked_at is not None
+                raise KeyRevoked(f"the key {key.name!r} was revoked at {instant(key.revoked_at)}")
+            case Standing.EXPIRED:
+                assert key.expires_at is not None
+                raise KeyExpired(f"the key {key.name!r} was good until {instant(key.expires_at)}")
+        return key
+
+    def _holder(self, given: str) -> Caller:
+        caller = self._by_bearer(Visit("", "", {"authorization": f"Bearer {given}"}))
+        if caller is None:
+            raise Unauthorized("that is neither the token of this service nor a key")
+        return caller
+
+    def _use_up(self, code: str) -> SignInCode:
         made = self._codes.pop(code, None)
         if made is None or made.expires_at <= self._clock():
             raise CodeInvalid(
                 "this sign-in address was used already, or is older than ten minutes; get a new one: turnkeeper open"
             )
+        return made
 
     def _cookies(self, header: str) -> Iterator[str]:
         """All that have our name. Those of other ports stand beside them, and may be of any form: the standard
@@ -115,9 +182,6 @@ class Door:
         if not hmac.compare_digest(self._proof(told).encode(), proof.encode()):
             return False
         return datetime.fromtimestamp(int(told.partition(".")[0]), UTC) > self._clock()
-
-    def _is_token(self, given: str) -> bool:
-        return hmac.compare_digest(given.encode(), self._token)
 
     def _key_of(self, cookie: str) -> str:
         return self._proof(f"page {cookie}")

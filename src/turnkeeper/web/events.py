@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from typing import Annotated, Any
 
@@ -17,7 +17,7 @@ from turnkeeper.runtime.feed import Subscription
 from turnkeeper.runtime.house import House
 from turnkeeper.store.base import LogEntry
 from turnkeeper.web import schemas, views
-from turnkeeper.web.parts import HouseOf, RunId, problems
+from turnkeeper.web.parts import CallerOf, DoorOf, HouseOf, RunId, problems
 
 router = APIRouter(prefix="/v1/jobs", tags=["events"], responses=problems(503))
 
@@ -51,6 +51,8 @@ _SSE: dict[int | str, dict[str, Any]] = {
 async def follow(
     run_id: RunId,
     house: HouseOf,
+    door: DoorOf,
+    caller: CallerOf,
     request: Request,
     cursor: Annotated[str | None, Query(description="Only events after this number")] = None,
     last_event_id: Annotated[str | None, Header(description="As `cursor`, and stronger")] = None,
@@ -59,8 +61,9 @@ async def follow(
     run = await house.jobs.run(run_id)
     after = read_cursor(cursor if last_event_id is None else last_event_id, run.last_seq)
     headers = {"Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no"}
-    frames = _cut_off(_stream(house, run_id, after, request.app.state.heartbeat_sec), run_id)
-    return StreamingResponse(frames, media_type="text/event-stream", headers=headers)
+    frames = _stream(house, run_id, after, request.app.state.heartbeat_sec)
+    frames = _while_welcome(frames, lambda: door.still_knows(caller))
+    return StreamingResponse(_cut_off(frames, run_id), media_type="text/event-stream", headers=headers)
 
 
 @router.get("/{run_id}/events/history", response_model=schemas.EventPage)
@@ -115,6 +118,17 @@ async def _cut_off(frames: AsyncGenerator[bytes, None], run_id: str) -> AsyncIte
                 yield frame
         except StorageUnavailable as error:
             log.error("run=%s a stream of its events is cut off: %s", run_id, error.message)
+
+
+async def _while_welcome(
+    frames: AsyncGenerator[bytes, None], is_welcome: Callable[[], bool]
+) -> AsyncGenerator[bytes, None]:
+    """Not a word more to a key that was revoked meanwhile, or has expired."""
+    async with aclosing(frames):
+        async for frame in frames:
+            if not is_welcome():
+                return
+            yield frame
 
 
 async def _stored(house: House, run_id: str, after: int) -> AsyncIterator[list[LogEntry]]:

@@ -12,8 +12,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from turnkeeper.core.errors import Code
-from turnkeeper.web.door import BY, PAGE, Door
+from turnkeeper.core.access import Caller
+from turnkeeper.core.errors import Code, TurnkeeperError
+from turnkeeper.web.door import CALLER, PAGE, Door
 from turnkeeper.web.page import STATIC
 from turnkeeper.web.problems import problem
 from turnkeeper.web.traffic import Traffic
@@ -52,15 +53,26 @@ class Guard:
             await send(message)
 
         headers = Headers(scope=scope)
-        who = self._door.knows(scope["method"], scope["path"], headers)
+        who = self._who(scope, headers)
         refusal = self._refusal(scope, headers, who)
         if refusal is not None:
             await problem(*refusal)(scope, receive, send_dated)
             return
         with self.traffic.counted():
-            await self._app({**scope, BY: who}, _limited(receive, self._limit(scope["path"])), send_dated)
+            known = who if isinstance(who, Caller) else None
+            limit = self._limit(scope["path"])
+            await self._app({**scope, CALLER: known}, _limited(receive, limit), send_dated)
 
-    def _refusal(self, scope: Scope, headers: Mapping[str, str], who: str | None) -> tuple[Code, str] | None:
+    def _who(self, scope: Scope, headers: Mapping[str, str]) -> Caller | TurnkeeperError | None:
+        """Or why they are not welcome any more: to whom the door is open, that does not matter."""
+        try:
+            return self._door.knows(scope["method"], scope["path"], headers)
+        except TurnkeeperError as refusal:
+            return refusal
+
+    def _refusal(
+        self, scope: Scope, headers: Mapping[str, str], who: Caller | TurnkeeperError | None
+    ) -> tuple[Code, str] | None:
         host = _host_name(headers.get("host", ""))
         if host not in self._hosts:
             # A page of another site that resolves its own name to this machine still sends its own Host.
@@ -73,8 +85,10 @@ class Guard:
             return Code.ORIGIN_NOT_ALLOWED, f"requests from pages of {origin!r} are not accepted"
         if not is_open(scope["path"]):
             if who is None:
-                return Code.UNAUTHORIZED, "send the token as 'Authorization: Bearer TOKEN', or sign in"
-            if who == PAGE and not _is_from_our_page(scope["method"], headers):
+                return Code.UNAUTHORIZED, "send a key or the token as 'Authorization: Bearer KEY', or sign in"
+            if isinstance(who, TurnkeeperError):
+                return who.code, who.message
+            if _is_page(who) and not _is_from_our_page(scope["method"], headers):
                 return Code.ORIGIN_NOT_ALLOWED, "the cookie of the page is good for calls of the page alone"
         length, limit = headers.get("content-length", "0"), self._limit(scope["path"])
         if length.isdigit() and int(length) > limit:
@@ -87,6 +101,10 @@ class Guard:
 
 def is_open(path: str) -> bool:
     return path in OPEN_PATHS or path.startswith(OPEN_FOLDER)
+
+
+def _is_page(caller: Caller) -> bool:
+    return caller.by.partition(":")[0] == PAGE
 
 
 def _is_from_our_page(method: str, headers: Mapping[str, str]) -> bool:

@@ -20,7 +20,7 @@ from turnkeeper.core.statechart import State
 from turnkeeper.store.base import RunFilter
 from turnkeeper.web import schemas, views
 from turnkeeper.web.bodies import JsonRoute
-from turnkeeper.web.parts import By, HouseOf, RunId, problems
+from turnkeeper.web.parts import By, CallerOf, HouseOf, RunId, problems, within
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=JsonRoute, responses=problems(503))
 
@@ -39,6 +39,7 @@ async def create_job(
     request: Request,
     response: Response,
     house: HouseOf,
+    caller: CallerOf,
     idempotency_key: Annotated[str | None, Header(min_length=1, max_length=200)] = None,
 ) -> dict[str, Any]:
     """Accepts a job: once this answers, the run is durable."""
@@ -46,7 +47,7 @@ async def create_job(
     if idempotency_key is not None:
         digest = await asyncio.to_thread(_digest, await request.json())
         idempotency = Idempotency(idempotency_key, digest)
-    run = await house.jobs.create(body.request(), idempotency)
+    run = await house.jobs.create(body.request(), idempotency, caller=caller)
     response.headers["Location"] = f"/v1/jobs/{run.id}"
     return {"request_id": run.id, "run_id": run.id, "status": run.state.value, "cache_hit": False}
 
@@ -54,6 +55,7 @@ async def create_job(
 @router.get("", response_model=schemas.RunList, response_model_exclude_unset=True)
 async def list_jobs(
     house: HouseOf,
+    caller: CallerOf,
     status: Annotated[
         list[schemas.State] | None, Query(description="One of these; may be given again.")
     ] = None,
@@ -77,6 +79,7 @@ async def list_jobs(
         engine=engine,
         mode=Mode(execution_mode) if execution_mode else None,
         before=_read_cursor(cursor) if cursor else None,
+        within=within(caller),
     )
     runs = await house.store.runs(wanted, limit + 1)
     page = runs[:limit]

@@ -6,8 +6,10 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Path, Request
 
+from turnkeeper.core.access import Caller
 from turnkeeper.runtime.house import House
-from turnkeeper.web.door import BY
+from turnkeeper.store.base import Within
+from turnkeeper.web.door import CALLER, Door
 from turnkeeper.web.schemas import Problem
 
 
@@ -16,17 +18,34 @@ def _house(request: Request) -> House:
     return house
 
 
+def _door(request: Request) -> Door:
+    door: Door = request.app.state.door
+    return door
+
+
+def _caller(request: Request) -> Caller:
+    """As the guard found it out; not for routes that are open to strangers."""
+    caller: Caller = request.scope[CALLER]
+    return caller
+
+
 def _by(request: Request) -> str:
-    """As the guard found it out."""
-    return str(request.scope[BY])
+    return _caller(request).by
 
 
 HouseOf = Annotated[House, Depends(_house)]
+DoorOf = Annotated[Door, Depends(_door)]
+CallerOf = Annotated[Caller, Depends(_caller)]
 By = Annotated[str, Depends(_by)]
 RunId = Annotated[str, Path(min_length=1, max_length=64)]
 
 
 PROBLEM = "application/problem+json"
+
+
+def within(caller: Caller) -> Within:
+    """The runs that are there for them."""
+    return Within(caller.skills, caller.engines)
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -45,10 +64,10 @@ def refusal(status: int) -> dict[str, Any]:
 
 _TITLES = {
     400: "The request is not acceptable as it is",
-    401: "The token is missing or wrong",
-    403: "Host or Origin is not allowed",
+    401: "The token or key is missing, wrong or not good any more",
+    403: "Host or Origin is not allowed, or the key is not good for this",
     404: "There is no such thing",
-    409: "The run or the skill is not in a state for this",
+    409: "The run, the skill or the key is not in a state for this",
     413: "The body is too large",
     429: "The queue is full",
     500: "A fault of the service",

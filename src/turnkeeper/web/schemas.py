@@ -215,6 +215,10 @@ class RunOut(BaseModel):
     updated_at: str
     started_at: str | None
     finished_at: str | None
+    created_by: str | None = Field(
+        description="`token`, `page`, `key:NAME`…; null: it was not recorded then."
+    )
+    uploaded_by: str | None = Field(description="Who brought its files, if it has any.")
 
 
 class Pending(BaseModel):

@@ -18,7 +18,7 @@ from turnkeeper.runtime.disk import MIB, Space
 from turnkeeper.runtime.house import House
 from turnkeeper.web import service_schemas as schemas
 from turnkeeper.web import views
-from turnkeeper.web.parts import HouseOf, problems
+from turnkeeper.web.parts import CallerOf, HouseOf, problems, within
 
 router = APIRouter(tags=["service"])
 
@@ -43,9 +43,9 @@ async def readyz(house: HouseOf, response: Response) -> dict[str, str]:
 
 
 @router.get("/v1/status", response_model=schemas.Status, responses=problems(503))
-async def status(house: HouseOf) -> dict[str, Any]:
+async def status(house: HouseOf, caller: CallerOf) -> dict[str, Any]:
     """Who holds the slots, above all those who hold one while they wait for a person; and who waits for one."""
-    counts, holding = await house.store.counts(), await house.store.holding(MAX_HELD)
+    counts, holding = await house.store.counts(), await house.store.holding(MAX_HELD, within(caller))
     space = await asyncio.to_thread(house.disk.space)
     return {
         "version": __version__,

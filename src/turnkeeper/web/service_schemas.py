@@ -47,7 +47,8 @@ class Status(BaseModel):
     queue: QueueOut
     runs: dict[State, int] = Field(description="How many there are, by state.")
     held: list[HeldOut] = Field(
-        description="Runs that hold a slot while they wait for a person, the longest first; 100 at most."
+        description="Runs that hold a slot while they wait for a person, the longest first; 100 at most. A limited key "
+        "sees those of its skills and engines."
     )
     held_count: int = Field(description="How many of these there are.")
     storage: StorageOut = Field(description="The disk of the data directory.")
@@ -63,7 +64,9 @@ class SignIn(Strict):
     model_config = ConfigDict(json_schema_extra={"oneOf": [_only("code", "token"), _only("token", "code")]})
 
     code: Annotated[str, Field(min_length=1, max_length=200)] | None = None
-    token: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
+    token: Annotated[str, Field(min_length=1, max_length=1000)] | None = Field(
+        default=None, description="The token of the service, or a key."
+    )
 
     @model_validator(mode="after")
     def _one(self) -> SignIn:

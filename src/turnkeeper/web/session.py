@@ -1,36 +1,29 @@
-"""Signing in from a browser: a code or the token is traded for a cookie that only this site's own page can send."""
+"""Signing in from a browser: a code, the token or a key is traded for a cookie that only our own page can send."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Request, Response
 
 from turnkeeper.core.fcmp import instant
 from turnkeeper.web import service_schemas as schemas
 from turnkeeper.web.bodies import JsonRoute
-from turnkeeper.web.door import COOKIE_LASTS, Door
-from turnkeeper.web.parts import problems
+from turnkeeper.web.parts import CallerOf, DoorOf, HouseOf, problems
 
 router = APIRouter(prefix="/v1/session", tags=["session"], route_class=JsonRoute)
 
 
-def _door(request: Request) -> Door:
-    door: Door = request.app.state.door
-    return door
-
-
-DoorOf = Annotated[Door, Depends(_door)]
-
-
 @router.post("", response_model=schemas.SignedIn, responses=problems(401))
-async def sign_in(body: schemas.SignIn, door: DoorOf, request: Request, response: Response) -> dict[str, Any]:
-    """Cookie and key, as `X-Turnkeeper-Page`, together replace the token. A code can be used once."""
+async def sign_in(
+    body: schemas.SignIn, door: DoorOf, house: HouseOf, request: Request, response: Response
+) -> dict[str, Any]:
+    """Cookie and key, as `X-Turnkeeper-Page`, together replace the token or API key. A code can be used once."""
     session = door.trade(code=body.code, token=body.token)
     response.set_cookie(
         door.cookie_name,
         session.cookie,
-        max_age=int(COOKIE_LASTS.total_seconds()),
+        max_age=max(0, int((session.expires_at - house.clock()).total_seconds())),
         httponly=True,
         samesite="strict",
         secure=request.url.scheme == "https",  # as a proxy in front tells
@@ -47,9 +40,10 @@ async def sign_out(door: DoorOf, response: Response) -> dict[str, Any]:
 
 
 @router.post("/codes", response_model=schemas.SignInCode)
-async def new_code(door: DoorOf, request: Request, response: Response) -> dict[str, Any]:
-    """An address that signs one browser in, within ten minutes. The code is behind `#`: it is never sent in a URL."""
-    made = door.new_code(is_asked_for=True)
+async def new_code(door: DoorOf, caller: CallerOf, request: Request, response: Response) -> dict[str, Any]:
+    """An address that signs one browser in, within ten minutes, to do what the caller may do. The code is behind `#`:
+    it is never sent in a URL."""
+    made = door.new_code(is_asked_for=True, key_id=caller.key_id)
     response.headers["Cache-Control"] = "no-store"
     return {
         "code": made.code,

@@ -53,6 +53,8 @@ def run_view(run: Run, place: Place | None) -> dict[str, Any]:
         "updated_at": instant(run.updated_at),
         "started_at": run.started_at and instant(run.started_at),
         "finished_at": run.finished_at and instant(run.finished_at),
+        "created_by": run.created_by,
+        "uploaded_by": run.uploaded_by,
     }
 
 
