@@ -10,7 +10,7 @@ from tests.cli.terminals import Machine
 from tests.cli.test_serve import served
 from tests.client.services import Cable
 from tests.harness import PATIENCE
-from turnkeeper.cli.prune import _age, _bytes
+from turnkeeper.cli.prune import _bytes, age
 from turnkeeper.core.errors import InvalidRequest
 
 NOTES = ("run", "meeting-notes", "--engine", "demo", "--input", "notes=We ship.", "--auto")
@@ -137,7 +137,7 @@ def test_what_is_not_understood(machine: Machine, words: list[str], told: str) -
     ("text", "seconds"), [("90m", 5400), ("12h", 43200), ("1.5 d", 129600), ("2W", 1209600), ("0d", 0)]
 )
 def test_ages(text: str, seconds: float) -> None:
-    assert _age(text).total_seconds() == seconds
+    assert age(text).total_seconds() == seconds
 
 
 @pytest.mark.parametrize(
@@ -150,4 +150,4 @@ def test_sizes(text: str, count: int) -> None:
 @pytest.mark.parametrize("text", ["", "d", "-1d", "1y", "1e9d", "٣d", "999999999999w", "1d 2h"])
 def test_ages_that_are_none(text: str) -> None:
     with pytest.raises(InvalidRequest):
-        _age(text)
+        age(text)

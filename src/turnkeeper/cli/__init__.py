@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from turnkeeper import __version__
-from turnkeeper.cli import engines, runs, skills
+from turnkeeper.cli import engines, keys, runs, skills
 from turnkeeper.cli.browse import open_page
 from turnkeeper.cli.doctor import doctor
 from turnkeeper.cli.fetch import artifacts, result
+from turnkeeper.cli.journal import journal
 from turnkeeper.cli.listing import list_runs
 from turnkeeper.cli.prune import prune
 from turnkeeper.cli.reply import cancel, reply
@@ -41,6 +42,8 @@ app.command("open", rich_help_panel=SERVICE)(open_page)
 app.command(rich_help_panel=SERVICE)(doctor)
 app.add_typer(skills.app, name="skills", rich_help_panel=SERVICE)
 app.add_typer(engines.app, name="engines", rich_help_panel=SERVICE)
+app.add_typer(keys.app, name="keys", rich_help_panel=SERVICE)
+app.command(rich_help_panel=SERVICE)(journal)
 
 
 @app.command(rich_help_panel=SERVICE)

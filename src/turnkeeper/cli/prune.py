@@ -107,17 +107,17 @@ def _limits(
         )
     states = {State(each) for each in status} or set(TERMINAL)
     return Limits(
-        older_than=None if older_than is None else _age(older_than),
+        older_than=None if older_than is None else age(older_than),
         keep_bytes=None if keep_size is None else _bytes(keep_size),
         part=part,
         states=states | ({State.WAITING_USER} if waiting else set()),
     )
 
 
-def _age(text: str) -> timedelta:
+def age(text: str, option: str = "--older-than") -> timedelta:
     number = _number(text, AGES)
     if number is None or number > timedelta.max.total_seconds():
-        raise InvalidRequest(f"--older-than {text!r}: give a number and a unit, such as 90m, 12h, 30d or 8w")
+        raise InvalidRequest(f"{option} {text!r}: give a number and a unit, such as 90m, 12h, 30d or 8w")
     return timedelta(seconds=number)
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 URL = "TURNKEEPER_URL"
 LAST = "last"
+SCOPE_MISSING = "SCOPE_MISSING"
 TRIES = 3
 SHORT, WHOLE = 4, 32
 """Signs of a run's id: the fewest that may be given, and all of them."""
@@ -35,7 +36,10 @@ TO_BLAME = frozenset({400, 401, 403, 404, 413})
 ADVICE = {
     "SKILL_NOT_FOUND": "see which there are: turnkeeper skills list; `turnkeeper run` also takes the path of a folder",
     "ENGINE_NOT_READY": "to try it without an account: --engine demo",
-    "UNAUTHORIZED": "set TURNKEEPER_TOKEN to the token of that service",
+    "UNAUTHORIZED": "set TURNKEEPER_TOKEN to the token of that service, or to a key",
+    "KEY_EXPIRED": "set TURNKEEPER_TOKEN to another key, or leave it out to use the token of this machine",
+    "KEY_REVOKED": "set TURNKEEPER_TOKEN to another key, or leave it out to use the token of this machine",
+    "SCOPE_MISSING": "whoever looks after the service can make a key with that scope: turnkeeper keys create",
     "QUEUE_FULL": "nothing was started; try again later",
     "SKILL_EXECUTION_MODE_UNSUPPORTED": "leave out --auto or --interactive",
     "SKILL_VERSION_NOT_HIGHER": "raise its version, or install it with --replace",
@@ -93,13 +97,24 @@ def _awake(folder: Path) -> Service:
         is_ours = embedded.ensure(folder)
         try:
             client = Client(data_dir=folder)
-            if client.status().status != "stopping":
+            if not _is_stopping(client):
                 return Service(client, folder, is_ours)
         except ClientError:
             if embedded.is_ready(folder):
                 raise
         embedded.let_go(folder)
     raise ServiceUnreachable(f"the service on {folder} is stopping, and does not come to an end")
+
+
+def _is_stopping(client: Client) -> bool:
+    from turnkeeper.client import ApiError
+
+    try:
+        return client.status().status == "stopping"
+    except ApiError as refusal:
+        if refusal.code != SCOPE_MISSING:
+            raise
+        return False  # it has answered; a key that may not look is told no more
 
 
 def _tell_of_others(used: Path | None) -> None:

@@ -18,6 +18,7 @@ from turnkeeper.client.errors import (
     ServiceUnreachable,
     WaitingForPerson,
 )
+from turnkeeper.client.key_records import Entry, Key, Me, NewKey
 from turnkeeper.client.records import (
     Answered,
     Artifact,
@@ -48,9 +49,13 @@ __all__ = [
     "Client",
     "ClientError",
     "Engine",
+    "Entry",
     "Event",
     "Finding",
+    "Key",
     "Log",
+    "Me",
+    "NewKey",
     "Option",
     "Pruned",
     "Question",

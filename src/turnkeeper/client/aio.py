@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,6 +18,7 @@ from turnkeeper.client.calls import Call, Page
 from turnkeeper.client.errors import ApiError, ClientError
 from turnkeeper.client.files import Sources, Upload, landing, opened, packed
 from turnkeeper.client.following import Backoff, Following, Loss, Waiting
+from turnkeeper.client.key_records import Entry, Key, Me, NewKey
 from turnkeeper.client.records import (
     Answered,
     Artifact,
@@ -194,8 +195,38 @@ class AsyncClient:
         """
         return await self._wire.send(calls.prune(older_than, keep_bytes, status, only, dry_run=dry_run))
 
+    async def create_key(
+        self,
+        name: str,
+        scopes: str | Sequence[str],
+        skills: Sequence[str] | None = None,
+        engines: Sequence[str] | None = None,
+        expires: datetime | timedelta | float | None = None,
+    ) -> NewKey:
+        """A key that may do this much, told once, as `key` of what is returned. `expires`: when, or in so many seconds.
+
+        With `skills` or `engines` it knows no others, and none of their runs.
+        """
+        return await self._wire.send(calls.create_key(name, scopes, skills, engines, expires))
+
+    async def keys(self) -> list[Key]:
+        """All that ever were; the service's own token is among them."""
+        return await self._wire.send(calls.keys())
+
+    async def revoke_key(self, key: str) -> Key:
+        """By id or name, at once and for good; once more does no harm."""
+        return await self._wire.send(calls.revoke_key(key))
+
+    async def me(self) -> Me:
+        """What the key, or token, of this client is good for."""
+        return await self._wire.send(calls.me())
+
+    def journal(self, limit: int | None = None) -> AsyncGenerator[Entry, None]:
+        """Who changed keys, skills and the like, newest first; all of it, or `limit` entries."""
+        return _pages(self._wire, calls.journal(limit))
+
     async def sign_in(self) -> SignIn:
-        """An address that opens the page in a browser without the token, once."""
+        """An address that opens the page in a browser without the token or key, once."""
         return await self._wire.send(calls.sign_in(self.url))
 
 

@@ -10,13 +10,13 @@ import math
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import IO, Any, Generic, TypeVar
 from urllib.parse import quote
 
 import msgspec
 
-from turnkeeper.client import records, service_records
+from turnkeeper.client import key_records, records, service_records
 from turnkeeper.client.errors import ApiError
 from turnkeeper.client.files import Part, Upload
 from turnkeeper.client.records import Json, decoded
@@ -24,7 +24,7 @@ from turnkeeper.client.records import Json, decoded
 T = TypeVar("T")
 Params = tuple[tuple[str, str], ...]
 
-JOBS_PAGE, EVENTS_PAGE = 100, 1000
+JOBS_PAGE, EVENTS_PAGE, JOURNAL_PAGE = 100, 1000, 200
 LONGEST_WAIT = 60
 """Seconds that the service holds an answer back at most."""
 UNPACKING_SEC = 60.0
@@ -297,6 +297,60 @@ def prune(
     )
 
 
+def create_key(
+    name: str,
+    scopes: str | Sequence[str],
+    skills: Sequence[str] | None,
+    engines: Sequence[str] | None,
+    expires: datetime | timedelta | float | None,
+) -> Call[key_records.NewKey]:
+    """A second try would be refused: whoever missed the answer makes another key, by another name."""
+    body = {
+        "name": name,
+        "scopes": [scopes] if isinstance(scopes, str) else list(scopes),
+        "skills": skills and list(skills),
+        "engines": engines and list(engines),
+        **_expiry(expires),
+    }
+    return Call(
+        "POST",
+        "/v1/keys",
+        _reads(key_records.NewKey),
+        body=_json({name: value for name, value in body.items() if value is not None}),
+        is_safe=False,
+    )
+
+
+def _expiry(expires: datetime | timedelta | float | None) -> dict[str, Any]:
+    if isinstance(expires, datetime):
+        return {"expires_at": expires.astimezone().isoformat()}
+    seconds = expires.total_seconds() if isinstance(expires, timedelta) else expires
+    return {} if seconds is None else {"expires_in_sec": seconds}
+
+
+def keys() -> Call[list[key_records.Key]]:
+    return Call("GET", "/v1/keys", _lists("keys", key_records.Key))
+
+
+def revoke_key(key: str) -> Call[key_records.Key]:
+    return Call("DELETE", _path("keys", key), _reads(key_records.Key))
+
+
+def me() -> Call[key_records.Me]:
+    return Call("GET", "/v1/me", _reads(key_records.Me))
+
+
+def journal(limit: int | None, cursor: str | None = None) -> Call[Page[key_records.Entry]]:
+    def parse(answer: bytes) -> Page[key_records.Entry]:
+        told = decoded(answer, _Journal)
+        left = None if limit is None else limit - len(told.entries)
+        is_more = told.next_cursor is not None and (left is None or left > 0)
+        return Page(told.entries, journal(left, told.next_cursor) if is_more else None)
+
+    size = JOURNAL_PAGE if limit is None else min(limit, JOURNAL_PAGE)
+    return Call("GET", "/v1/journal", parse, params=_params(limit=size, cursor=cursor))
+
+
 def sign_in(url: str) -> Call[service_records.SignIn]:
     """Its address by the name that we came by: the service cannot know how it is reached from here."""
 
@@ -322,6 +376,11 @@ class _Jobs(msgspec.Struct):
 class _Events(msgspec.Struct):
     events: tuple[records.Event, ...]
     next_from_seq: int | None = None
+
+
+class _Journal(msgspec.Struct):
+    entries: tuple[key_records.Entry, ...]
+    next_cursor: str | None = None
 
 
 class _Pending(msgspec.Struct):

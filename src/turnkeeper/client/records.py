@@ -141,6 +141,8 @@ class RunInfo(Record):
     last_seq: int = 0
     started_at: datetime | None = None
     finished_at: datetime | None = None
+    created_by: str | None = None
+    uploaded_by: str | None = None
 
     @property
     def is_over(self) -> bool:

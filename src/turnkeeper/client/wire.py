@@ -34,7 +34,7 @@ POOL = httpx.Limits(keepalive_expiry=2.0)
 be the first."""
 HINTS = {
     "UNAUTHORIZED": f"the service refuses the token; {GIVE_TOKEN}; one that it made itself is in the file "
-    "'token' of its data directory",
+    "'token' of its data directory, and a key has to be whole",
 }
 """Where the service speaks to who writes HTTP by hand."""
 
