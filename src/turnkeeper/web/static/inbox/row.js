@@ -1,6 +1,7 @@
 // One run in the inbox: what it is, what it asks or how it ended, and buttons for simple answers.
 import { announce } from "../lib/announce.js";
 import { now } from "../lib/clock.js";
+import { may } from "../lib/me.js";
 import { Button, Problem, StatusBadge } from "../lib/parts.js";
 import { html, useState } from "../lib/preact.js";
 import { visible } from "../lib/visible.js";
@@ -34,7 +35,7 @@ function QuickAnswer({ run, onAnswered, onLate }) {
   const [busy, setBusy] = useState(null);
   const [error, setError] = useState(null);
   const choices = quickChoices(run.pending);
-  if (!choices.length || run.ending) return null;
+  if (!choices.length || run.ending || !may("answer")) return null;
   const tellLate = ({ facts }, row) => {
     const late = { id: run.pending.interaction_id, text: "", facts, run };
     announce(lateTitle(late, new Map()));

@@ -1,5 +1,6 @@
 // Signing in and out. A code comes in the address, behind `#`, where no server and no log ever sees it.
 import { api, signedIn } from "./api.js";
+import { learnWhoIAm } from "./me.js";
 import { forgetPageKey, keepPageKey } from "./pagekey.js";
 import { go, replace } from "./router.js";
 
@@ -39,12 +40,13 @@ export function takeCode() {
 export async function signIn(proof) {
   const session = await api.post("/v1/session", proof, { open: true });
   keepPageKey(session.page_key);
+  await learnWhoIAm({ open: true }).catch(() => {});
   signedIn.set(true);
 }
 
 /** Asks once before anything is drawn: without a session every part of the page would ask, and be refused. */
 export async function lookForSession() {
-  await api.get("/v1/status").catch(() => {});
+  await learnWhoIAm().catch(() => {});
 }
 
 /** A used code is no harm if this browser is signed in already. */
@@ -52,8 +54,8 @@ export async function signInByCode(code) {
   try {
     await signIn({ code });
   } catch (problem) {
-    const known = await api.get("/v1/status", undefined, { open: true }).catch(() => null);
-    if (known) return;
+    const isKnown = await learnWhoIAm({ open: true }).then(() => true, () => false);
+    if (isKnown) return;
     signedIn.set(false);
     throw problem;
   }
@@ -66,7 +68,7 @@ export async function signOut() {
   signedIn.set(false);
 }
 
-/** What a person pastes is a code, a token, or the whole address with the code in it. */
+/** What a person pastes is a code, a token, a key, or the whole address with the code in it. */
 export function asProof(text) {
   const pasted = text.trim();
   const code = fieldsIn(pasted).get("code");

@@ -5,6 +5,7 @@ import { GROUPS, loadGroup, STEP, wantedStatuses } from "../inbox/groups.js";
 import { Row } from "../inbox/row.js";
 import { Icon } from "../lib/icons.js";
 import { useKeys } from "../lib/keys.js";
+import { may, TO_START, useMay } from "../lib/me.js";
 import { Button, Empty, Loading, Problem } from "../lib/parts.js";
 import { usePoll } from "../lib/poll.js";
 import { html, useEffect, useRef, useState } from "../lib/preact.js";
@@ -79,6 +80,7 @@ function Nothing({ isFiltered }) {
     return html`<${Empty} title=${t("inbox.nomatch")}>
       <p>${t("inbox.nomatch.how")}</p><${Button} onClick=${() => replace("#/")}>${t("inbox.clear")}<//><//>`;
   }
+  if (!may(...TO_START)) return html`<${Empty} title=${t("inbox.first")} />`;
   return html`<${Empty} title=${t("inbox.first")}>
     <p>${t("inbox.first.how")}</p>
     <a class="button primary" href="#/new?skill=interview&engine=demo">${t("inbox.first.try")}</a>
@@ -119,6 +121,7 @@ export function Inbox({ query }) {
   const { piles, error, again, showMore } = usePiles(query);
   const searchBox = useRef();
   const [late, setLate] = useState(null);
+  const mayStart = useMay(...TO_START);
   useKeys({ "/": () => searchBox.current?.focus(), j: () => move(1), k: () => move(-1) });
   const change = (part) => {
     // As the address is now: a search that was typed may come after a filter that was chosen.
@@ -129,7 +132,7 @@ export function Inbox({ query }) {
   const isEmpty = piles && Object.values(piles).every((pile) => !pile.runs.length);
   const groups = GROUPS.filter((group) => piles?.[group.name]);
   return html`<div class="page-head"><h1 class="grow">${t("nav.inbox")}</h1><${TellMe} />
-      <a class="button primary" href="#/new"><${Icon} name="plus" />${t("nav.new")}</a></div>
+      ${mayStart && html`<a class="button primary" href="#/new"><${Icon} name="plus" />${t("nav.new")}</a>`}</div>
     ${(isFiltered || !isEmpty) && html`<${Filters} filters=${query} onChange=${change} searchBox=${searchBox} />`}
     <${Problem} error=${error} retry=${again} />
     <${TooLate} late=${late} onRead=${() => setLate(null)} />

@@ -1,5 +1,6 @@
 // One run: its conversation, the question it asks, how it is doing, and everything else about it.
 import { announce } from "../lib/announce.js";
+import { may } from "../lib/me.js";
 import { Button, Empty, Loading, Problem } from "../lib/parts.js";
 import { usePoll } from "../lib/poll.js";
 import { html, useEffect, useMemo, useRef, useState } from "../lib/preact.js";
@@ -91,7 +92,7 @@ export function RunPage({ id }) {
       <div class="run-talk">
         <${Timeline} ref=${timeline} log=${log} answers=${answers} openId=${view.pending?.interaction_id} tail=${tail}
           loadOlder=${() => live.loadOlder()} isLoadingOlder=${view.isLoadingOlder} />
-        ${run.waiting_for === "upload" && html`<${Upload} live=${live} run=${run} />`}
+        ${run.waiting_for === "upload" && may("run") && html`<${Upload} live=${live} run=${run} />`}
         <${AnswerBox} live=${live} view=${view} answers=${answers} onSent=${() => timeline.current?.toEnd()} />
       </div>
       <aside class="run-details" id="details" aria-label=${t("run.details")}>

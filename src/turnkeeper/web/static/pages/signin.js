@@ -1,4 +1,4 @@
-// Who has no session yet is told how to get one, and can paste a code or a token.
+// Who has no session yet is told how to get one, and can paste a code, a token or a key.
 import { Button, Code, Notice, Problem } from "../lib/parts.js";
 import { html, useEffect, useState } from "../lib/preact.js";
 import { asProof, signIn } from "../lib/session.js";

@@ -3,6 +3,7 @@
 import "../words/catalogue.js";
 import { api } from "../lib/api.js";
 import { Icon } from "../lib/icons.js";
+import { may, TO_START } from "../lib/me.js";
 import { Button, Dialog, Empty, Loading, Problem } from "../lib/parts.js";
 import { html, useEffect, useState } from "../lib/preact.js";
 import { go } from "../lib/router.js";
@@ -25,10 +26,10 @@ export function Skills() {
   const { data, error, reload } = useLoad((signal) => api.get("/v1/skills", undefined, { signal }), []);
   return html`<div class="page stack skills">
     <div class="row wrap"><h1 class="grow">${t("skills.title")}</h1>
-      <${Button} onClick=${toInstall}><${Icon} name="plus" />${t("install.title")}<//></div>
+      ${may("admin") && html`<${Button} onClick=${toInstall}><${Icon} name="plus" />${t("install.title")}<//>`}</div>
     ${error && html`<${Problem} error=${error} retry=${reload} />`}
     ${data ? html`<${SkillList} skills=${data.skills} />` : !error && html`<${Loading} />`}
-    <${Install} onInstalled=${reload} />
+    ${may("admin") && html`<${Install} onInstalled=${reload} />`}
   </div>`;
 }
 
@@ -42,7 +43,7 @@ function toInstall() {
 function SkillList({ skills }) {
   const [text, setText] = useState("");
   const findings = useFindings(skills);
-  if (!skills.length) return html`<${Empty} title=${t("skills.empty.title")}><${FirstSkill} isHere /><//>`;
+  if (!skills.length) return html`<${Empty} title=${t("skills.empty.title")}>${may("admin") && html`<${FirstSkill} isHere />`}<//>`;
   const shown = found(skills, text);
   const card = (skill) => html`<${SkillCard} key=${skill.id} skill=${skill} findings=${findings[skill.id]} />`;
   return html`${skills.length > MANY && html`<${SkillSearch} text=${text} onText=${setText} count=${shown.length} />`}
@@ -77,7 +78,7 @@ function SkillCard({ skill, findings }) {
     ${isGood && html`<p class="clamp">${skill.description || t("skills.noDescription")}</p>`}
     ${isGood && html`<p class="muted small">${modesOf(skill)} · ${skill.engines.join(", ")}</p>`}
     ${!isGood && html`<p class="why">${skill.problems[0]}</p>`}
-    <div class="row wrap card-end">${isGood && start}
+    <div class="row wrap card-end">${isGood && may(...TO_START) && start}
       <a class="button quiet" href=${pageOf(name)} aria-label=${t("skills.details.of", { name })}>${t("skills.details")}</a></div>
   </li>`;
 }
@@ -124,8 +125,8 @@ function Details({ skill, schemas, findings }) {
     ${skill.description && html`<p>${skill.description}</p>`}
     ${isBroken(skill) && html`<${Problems} title=${t("skills.problems")} problems=${skill.problems} />`}
     <div class="row wrap actions">
-      ${!isBroken(skill) && html`<a class="button primary" href=${startOf(skill.id)}>${t("skills.start")}</a>`}
-      ${skill.managed && html`<${Remove} id=${skill.id} />`}
+      ${!isBroken(skill) && may(...TO_START) && html`<a class="button primary" href=${startOf(skill.id)}>${t("skills.start")}</a>`}
+      ${skill.managed && may("admin") && html`<${Remove} id=${skill.id} />`}
     </div>
     ${!isBroken(skill) && html`<${Facts} skill=${skill} />`}
     ${schemas && KINDS.map((name) => html`<${SchemaView} key=${name} name=${name} schema=${schemas[name]} />`)}

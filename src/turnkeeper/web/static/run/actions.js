@@ -1,6 +1,7 @@
 // What one can do with a run as a whole: cancel it, run it again, take its outcome away.
 import { api } from "../lib/api.js";
 import { Icon } from "../lib/icons.js";
+import { may, TO_START } from "../lib/me.js";
 import { Button, Dialog, Problem } from "../lib/parts.js";
 import { html, useState } from "../lib/preact.js";
 import { t } from "../lib/words.js";
@@ -36,7 +37,8 @@ function CancelDialog({ live, run, onClose }) {
 export function Secondary({ run, onLog, class: more }) {
   return html`<div class=${`actions ${more}`}>
     <${Button} class="quiet" onClick=${onLog}><${Icon} name="log" />${t("action.log")}<//>
-    <a class="button quiet" href=${againAddress(run)}><${Icon} name="again" />${t("action.again")}</a>
+    ${may(...TO_START) &&
+    html`<a class="button quiet" href=${againAddress(run)}><${Icon} name="again" />${t("action.again")}</a>`}
     ${isOver(run) &&
     html`<a class="button quiet" href=${`/v1/jobs/${run.run_id}/bundle`} download=${`${run.run_id}.zip`}
       title=${t("action.bundle.what")}><${Icon} name="download" />${t("action.bundle")}</a>`}
@@ -45,7 +47,7 @@ export function Secondary({ run, onLog, class: more }) {
 
 export function Cancel({ live, run }) {
   const [asks, setAsks] = useState(false);
-  if (isOver(run)) return null;
+  if (isOver(run) || !may("run")) return null;
   const name = t("action.cancel");
   return html`<div class="actions">
     <${Button} kind="danger" disabled=${Boolean(run.ending)} aria-label=${name} title=${name}

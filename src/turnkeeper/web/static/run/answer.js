@@ -2,6 +2,7 @@
 import { announce } from "../lib/announce.js";
 import { Icon } from "../lib/icons.js";
 import { useKeys } from "../lib/keys.js";
+import { may } from "../lib/me.js";
 import { Button, Fold, Notice, Problem } from "../lib/parts.js";
 import { html, useEffect, useMemo, useRef, useState } from "../lib/preact.js";
 import { visible } from "../lib/visible.js";
@@ -199,6 +200,8 @@ export function AnswerBox({ live, view, answers, onSent }) {
     <${Late} late=${late} answers=${answers} canReuse=${pending !== null} onReuse=${reuse} onClose=${close} />
     ${pending &&
     html`<h2 class="small">${titleOf(pending)}</h2>
-      <${Ask} runId=${run.run_id} pending=${pending} draft=${draft} sending=${sending} />`}
+      ${may("answer")
+        ? html`<${Ask} runId=${run.run_id} pending=${pending} draft=${draft} sending=${sending} />`
+        : html`<p class="muted">${t("answer.notYours")}</p>`}`}
   </section>`;
 }
