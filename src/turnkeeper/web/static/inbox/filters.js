@@ -1,6 +1,7 @@
 // Search and filters of the inbox. They live in the address, so that "back" and a reload keep them.
 import { api } from "../lib/api.js";
 import { Icon } from "../lib/icons.js";
+import { may } from "../lib/me.js";
 import { html, useEffect, useRef, useState } from "../lib/preact.js";
 import { hasWord, t } from "../lib/words.js";
 import { STATUSES } from "./groups.js";
@@ -11,6 +12,7 @@ const PAUSE_MS = 250;
 function useNames() {
   const [names, setNames] = useState({ skill: [], engine: [] });
   useEffect(() => {
+    if (!may("read")) return;
     const read = (path, key, name) => api.get(path).then((body) => body[key].map((each) => each[name]));
     Promise.all([read("/v1/skills", "skills", "id"), read("/v1/engines", "engines", "name")]).then(
       ([skill, engine]) => setNames({ skill, engine }),
