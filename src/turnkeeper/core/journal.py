@@ -11,6 +11,8 @@ from typing import Any
 
 
 class What(StrEnum):
+    """A new kind of change is one more line, and a row in docs/protocol.md."""
+
     KEY_CREATED = "key.created"
     KEY_REVOKED = "key.revoked"
     TOKEN_REPLACED = "token.replaced"

@@ -46,9 +46,9 @@ class Api(FastAPI):
                 operation["security"] = (
                     [] if path in OPEN_PATHS else [{"token": []}, {"cookie": [], "page_key": []}]
                 )
-                # As an example of the path: braces are letters like others to the rule that it is looked up with.
-                rule = find(method.upper(), path)
-                operation["x-scopes"] = rule.rule.names if rule else []
+                # The template is a path that fits its own rule: braces are letters like others.
+                ruling = find(method.upper(), path)
+                operation["x-scopes"] = ruling.rule.names if ruling else []
                 for status in _refusals(path, method, operation):
                     operation["responses"].setdefault(str(status), refusal(status))
                 operation["responses"].pop("422", None)
