@@ -18,6 +18,7 @@ from datetime import UTC, datetime, timedelta
 
 from turnkeeper.core.errors import CodeInvalid, Unauthorized
 from turnkeeper.runtime.clock import Clock
+from turnkeeper.web.links import Links
 
 CODE_LASTS = timedelta(minutes=10)
 COOKIE_LASTS = timedelta(days=30)
@@ -54,6 +55,7 @@ class Door:
     def __init__(self, token: str, name: str, clock: Clock) -> None:
         self._token = token.encode()
         self._proof_key = hashlib.sha256(b"turnkeeper cookie " + self._token).digest()
+        self.links = Links(self._token)
         self._clock = clock
         self._codes: dict[str, SignInCode] = {}
         # A browser sends the cookies of a host to all its ports: two services must not overwrite each other's.
@@ -75,7 +77,7 @@ class Door:
         """For a code, which is then used up, or for the token."""
         if code is not None:
             self._use_up(code)
-        elif token is None or not self._is_token(token):
+        elif token is None or not self.is_token(token):
             raise Unauthorized("that is not the token of this service")
         ends = (self._clock() + COOKIE_LASTS).replace(microsecond=0)
         told = f"{int(ends.timestamp())}.{secrets.token_urlsafe(12)}"
@@ -85,8 +87,11 @@ class Door:
     def knows(self, method: str, path: str, headers: Mapping[str, str]) -> str | None:
         """Who asks; None is a stranger."""
         scheme, _, given = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and self._is_token(given.strip()):
+        if scheme.lower() == "bearer" and self.is_token(given.strip()):
             return TOKEN
+        link = self.links.of(headers.get("authorization", ""))
+        if link is not None:
+            return link.by
         is_link = method in ("GET", "HEAD") and _DOWNLOADS.fullmatch(path) is not None
         key = headers.get(PAGE_KEY, "").encode()
         for cookie in self._cookies(headers.get("cookie", "")):
@@ -116,7 +121,7 @@ class Door:
             return False
         return datetime.fromtimestamp(int(told.partition(".")[0]), UTC) > self._clock()
 
-    def _is_token(self, given: str) -> bool:
+    def is_token(self, given: str) -> bool:
         return hmac.compare_digest(given.encode(), self._token)
 
     def _key_of(self, cookie: str) -> str:

@@ -23,6 +23,11 @@ def _door(request: Request) -> Door:
 DoorOf = Annotated[Door, Depends(_door)]
 
 
+def base_url(request: Request) -> str:
+    """What addresses that are handed out begin with: as the settings tell, else as this request came."""
+    return request.app.state.public_url or str(request.base_url).rstrip("/")
+
+
 @router.post("", response_model=schemas.SignedIn, responses=problems(401))
 async def sign_in(body: schemas.SignIn, door: DoorOf, request: Request, response: Response) -> dict[str, Any]:
     """Cookie and key, as `X-Turnkeeper-Page`, together replace the token. A code can be used once."""
@@ -53,6 +58,7 @@ async def new_code(door: DoorOf, request: Request, response: Response) -> dict[s
     response.headers["Cache-Control"] = "no-store"
     return {
         "code": made.code,
-        "url": f"{str(request.base_url).rstrip('/')}/#code={made.code}",
+        "url": f"{base_url(request)}/#code={made.code}",
         "expires_at": instant(made.expires_at),
+        "public": request.app.state.public_url is not None,
     }
