@@ -49,11 +49,16 @@ class Entrance:
         for path in filter(None, (self.tls_cert, self.tls_key)):
             _require_readable(path)
         try:
-            # Without a password of ours, OpenSSL would ask the terminal for one.
-            context.load_cert_chain(self.tls_cert, self.tls_key, password=lambda: "")
+            context.load_cert_chain(self.tls_cert, self.tls_key, password=self._no_password)
         except (ssl.SSLError, OSError, ValueError) as error:
             raise SettingsInvalid(f"{self._files} cannot be used for TLS: {_why(error)}") from error
         return context
+
+    def _no_password(self) -> str:
+        """Without this, OpenSSL would ask whoever sits at the terminal."""
+        raise SettingsInvalid(
+            f"{self._files} cannot be used for TLS: the key has a password; give one without"
+        )
 
     @property
     def _files(self) -> str:
@@ -122,14 +127,14 @@ def _require_readable(path: Path) -> None:
 
 
 def _why(error: Exception) -> str:
-    reason = getattr(error, "reason", None)
-    return _WORDS.get(reason or "", str(reason or error).replace("_", " ").lower())
+    reason = str(getattr(error, "reason", None) or "")
+    return _WORDS.get(reason, reason.replace("_", " ").lower() or _NO_PEM)
 
 
+_NO_PEM = "there is no certificate, or no key, in PEM form"
 _WORDS = {
     "KEY_VALUES_MISMATCH": "the key is not that of the certificate",
-    "NO_START_LINE": "there is no certificate, or no key, in PEM form",
-    "BAD_DECRYPT": "the key has a password; give one without",
-    "BAD_PASSWORD_READ": "the key has a password; give one without",
+    "NO_START_LINE": _NO_PEM,
+    "PEM_LIB": _NO_PEM,
     "EE_KEY_TOO_SMALL": "the key is too short to be safe",
 }

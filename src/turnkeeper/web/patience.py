@@ -58,6 +58,7 @@ class PatientProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.access_log = False  # an address may have a secret in it, that somebody put there by mistake
         self._limit = self.loop.call_later(self.patience.head_sec, self._give_up)
 
     def data_received(self, data: bytes) -> None:
