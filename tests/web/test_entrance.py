@@ -20,6 +20,7 @@ from tests import certificates
 from tests.certificates import needs_openssl
 from tests.harness import TOKEN, Place, opened, settings_for
 from tests.spec.scripts import INTERACTIVE
+from tests.web.frozen import Frozen
 from tests.web.problems import assert_problem
 from tests.web.requests import TALK
 from turnkeeper import beacon
@@ -227,18 +228,17 @@ class TestProxy:
             assert ("secure" in answer.headers["set-cookie"].lower()) == is_secure
 
     async def test_guessing_is_slow_for_each_peer_of_the_proxy(self, tmp_path: Path) -> None:
-        async with (
-            opened(tmp_path / "data", behind_proxy=True) as place,
-            httpx.AsyncClient(base_url=place.service.url, trust_env=False) as stranger,
-        ):
-            for number in range(int(Rates.STRANGERS_BURST) + 60):
-                # What stands before the last entry is of the client's own making, and gives it no other bucket.
-                said = {"X-Forwarded-For": f"10.0.0.{number}, 192.0.2.1"}
-                await stranger.get("/v1/jobs", headers=said)
-            last = await stranger.get("/v1/jobs", headers={"X-Forwarded-For": "10.0.0.1, 192.0.2.1"})
-            assert_problem(last, 429, Code.RATE_LIMITED)
-            other = await stranger.get("/v1/jobs", headers={"X-Forwarded-For": "192.0.2.1, 192.0.2.2"})
-            assert_problem(other, 401, Code.UNAUTHORIZED)
+        async with opened(tmp_path / "data") as place:
+            frozen = Frozen(place, rate=0, entrance=Entrance(host="127.0.0.1", behind_proxy=True))
+            async with frozen.client("10.1.1.1") as stranger:
+                for number in range(int(Rates.STRANGERS_BURST)):
+                    # What stands before the last entry is of the client's own making, and gives it no other bucket.
+                    said = {"X-Forwarded-For": f"10.0.0.{number}, 192.0.2.1"}
+                    assert (await stranger.get("/v1/jobs", headers=said)).status_code == 401
+                last = await stranger.get("/v1/jobs", headers={"X-Forwarded-For": "10.0.9.9, 192.0.2.1"})
+                assert_problem(last, 429, Code.RATE_LIMITED)
+                other = await stranger.get("/v1/jobs", headers={"X-Forwarded-For": "192.0.2.1, 192.0.2.2"})
+                assert_problem(other, 401, Code.UNAUTHORIZED)
 
 
 class TestPublicUrl:

@@ -374,14 +374,6 @@ class TestNothingElse:
             ]
             assert not [line for line in ours if somebody.secret in line or PREFIX in line]
 
-    async def test_holder_cannot_use_up_what_others_may_ask(self, tmp_path: Path) -> None:
-        async with opened(tmp_path / "data", rate_limit=5) as place:
-            run_id = await asking(place.client)
-            async with given_to(place, await made(place.client, run_id)) as somebody:
-                told = [(await somebody.look()).status_code for _ in range(60)]
-                assert set(told) == {200, 429}
-                assert (await place.client.http.get("/v1/status")).status_code == 200
-
 
 async def test_public_address(tmp_path: Path) -> None:
     public = "https://turnkeeper.example.com"

@@ -9,11 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.harness import TOKEN, Client, opened
+from tests.harness import TOKEN, Place, settings_for
 from tests.spec.scripts import INTERACTIVE
+from tests.web.frozen import KNOWN, Frozen
 from tests.web.problems import assert_problem
+from tests.web.requests import TALK
 from turnkeeper.core.errors import Code
 from turnkeeper.web.rates import BURST_SEC, Buckets, Rates, retry_after
+from turnkeeper.wiring import running
 
 
 class TestBuckets:
@@ -89,53 +92,71 @@ def test_retry_after_is_never_too_early(seconds: float, told: str) -> None:
     assert retry_after(seconds) == told
 
 
-async def test_a_caller_that_asks_too_often_is_told_when_to_come_back(tmp_path: Path) -> None:
-    rate = 0.2
-    async with opened(tmp_path / "data", rate_limit=rate) as place:
-        allowed = int(rate * BURST_SEC)
-        for _ in range(allowed):
-            assert (await place.client.http.get("/v1/status")).status_code == 200
-        refused = await place.client.post_job("answer", "done", **INTERACTIVE)
+async def test_a_caller_that_asks_too_often_is_told_when_to_come_back(place: Place) -> None:
+    frozen = Frozen(place, rate=0.2)
+    before = await place.client.runs()
+    async with frozen.client(**KNOWN) as client, frozen.client() as stranger:
+        for _ in range(int(0.2 * BURST_SEC)):
+            assert (await client.get("/v1/status")).status_code == 200
+        refused = await client.post("/v1/jobs", json={"skill_id": "answer", "engine": "demo"})
         assert_problem(refused, 429, Code.RATE_LIMITED)
-        assert 1 <= int(refused.headers["retry-after"]) <= 5
+        assert refused.headers["retry-after"] == "5"
+        assert await place.client.runs() == before, "nothing was done"
         # Whoever has no key is not to blame, and the page can always be loaded.
-        async with httpx.AsyncClient(base_url=place.service.url, trust_env=False) as other:
-            assert (await other.get("/")).status_code == 200
-            assert (await other.get("/v1/jobs")).status_code == 401
-        assert (await place.client.http.get("/healthz")).status_code == 200
-        runs = await place.house.store.counts()
-        assert not any(runs.values()), "nothing was done"
-        # `opened` looks at the service once more, which this bucket would refuse.
-        place.client = _Unlimited(place.client)
+        assert (await stranger.get("/")).status_code == 200
+        assert (await stranger.get("/v1/jobs")).status_code == 401
+        assert (await client.get("/healthz")).status_code == 200
+        frozen.now += int(refused.headers["retry-after"])
+        assert (await client.get("/v1/status")).status_code == 200
+        assert (await client.get("/v1/status")).status_code == 429
 
 
-class _Unlimited(Client):
-    """For the end of a test: it has nothing to look at."""
-
-    def __init__(self, client: Client) -> None:
-        self.http = client.http
-
-    async def runs(self) -> list[dict[str, object]]:
-        return []
-
-
-async def test_guessing_is_slow(tmp_path: Path) -> None:
+async def test_guessing_is_slow(place: Place) -> None:
+    frozen = Frozen(place, rate=0)
+    burst = int(Rates.STRANGERS_BURST)
     async with (
-        opened(tmp_path / "data", rate_limit=0) as place,
-        httpx.AsyncClient(base_url=place.service.url, trust_env=False) as stranger,
+        frozen.client() as stranger,
+        frozen.client("192.0.2.2") as other,
+        frozen.client(**KNOWN) as known,
     ):
-        guesses = [
-            await stranger.get("/v1/jobs", headers={"Authorization": f"Bearer {n}"}) for n in range(150)
-        ]
-        told = [answer.status_code for answer in guesses]
-        assert set(told) == {401, 429}
-        assert told[:100] == [401] * 100
-        by_code = await stranger.post("/v1/session", json={"code": "guess"})
-        by_address = await stranger.get("/", params={"token": "guess"})
-        right = await stranger.get("/", params={"token": TOKEN})
-        for answer in (by_code, by_address, right):
-            assert answer.status_code in (401, 400, 429)
-        assert (await stranger.get("/")).status_code == 200, "the page itself is for everybody"
-        assert (await place.client.http.get("/v1/jobs")).status_code == 200, (
-            "nor is who has the token held up"
+        for number in range(burst // 2):
+            answer = await stranger.get("/v1/jobs", headers={"Authorization": f"Bearer {number}"})
+            assert_problem(answer, 401, Code.UNAUTHORIZED)
+        for number in range(burst // 2):
+            answer = await stranger.post("/v1/session", json={"token": f"guess {number}"})
+            assert_problem(answer, 401, Code.UNAUTHORIZED)
+        right = (
+            await stranger.get("/v1/jobs", params={"token": TOKEN}),
+            await stranger.get("/", params={"token": TOKEN}),
+            await stranger.post("/v1/session", json={"token": TOKEN}),
         )
+        for answer in (await stranger.get("/v1/jobs"), *right):
+            assert_problem(answer, 429, Code.RATE_LIMITED)
+            assert answer.headers["retry-after"] == "1"
+        assert (await stranger.get("/")).status_code == 200, "the page itself is for everybody"
+        assert (await stranger.get("/v1/jobs", headers=KNOWN)).status_code == 200, (
+            "nor is who knows the token held up"
+        )
+        assert (await known.get("/v1/jobs")).status_code == 200
+        assert (await other.get("/v1/jobs")).status_code == 401, "each where they come from"
+        frozen.now += 1
+        assert (await stranger.get("/v1/jobs")).status_code == 401
+
+
+async def test_holder_of_a_link_cannot_use_up_what_others_may_ask(place: Place) -> None:
+    frozen = Frozen(place, rate=1)
+    run_id = await place.client.create("answer", TALK, **INTERACTIVE)
+    await place.client.settled(run_id)
+    link = (await place.client.http.post(f"/v1/jobs/{run_id}/interaction/links", json={})).json()
+    bearer = {"Authorization": f"Bearer {link['url'].partition('#answer=')[2]}"}
+    async with frozen.client(**bearer) as somebody, frozen.client(**KNOWN) as known:
+        told = [(await somebody.get("/v1/answer")).status_code for _ in range(12)]
+        assert told == [200] * 10 + [429] * 2
+        assert (await known.get("/v1/status")).status_code == 200
+
+
+async def test_setting_reaches_the_guard(tmp_path: Path) -> None:
+    """So few that no machine is too slow to ask too often."""
+    settings = settings_for(tmp_path / "data", rate_limit=0.0001)
+    async with running(settings) as service, httpx.AsyncClient(base_url=service.url, headers=KNOWN) as http:
+        assert [(await http.get("/v1/status")).status_code for _ in range(2)] == [200, 429]
