@@ -131,6 +131,8 @@ class TestMaking:
             {"expires_in_sec": "60"},
             {"for": ""},
             {"for": "x" * 65},
+            {"for": " anna"},
+            {"for": "  "},
             {"for": "two\nlines"},
             {"for": "\u202egnp.exe"},
             {"for": 5},
@@ -163,7 +165,7 @@ class TestMaking:
 class TestUsing:
     async def test_question_and_answer(self, place: Place, client: Client) -> None:
         run_id = await asking(client)
-        async with given_to(place, link := await made(client, run_id, **{"for": " Anna "})) as anna:
+        async with given_to(place, link := await made(client, run_id, **{"for": "Anna"})) as anna:
             asked = (await anna.look()).json()
             assert asked == {
                 "skill_id": "answer",

@@ -111,8 +111,8 @@ class Guard:
                 return Code.UNAUTHORIZED, "send the token as 'Authorization: Bearer TOKEN', or sign in"
             if who == PAGE and not _is_from_our_page(scope["method"], headers):
                 return Code.ORIGIN_NOT_ALLOWED, "the cookie of the page is good for calls of the page alone"
-            if self._is_link(headers) != (scope["path"] == ANSWER):
-                return Code.LINK_NOT_FOR_THIS, f"links are for {ANSWER}, and {ANSWER} is for links"
+            if scope["path"] != ANSWER and self._is_link(headers):
+                return Code.LINK_NOT_FOR_THIS, f"a link is good for {ANSWER} and nothing else"
         length, limit = headers.get("content-length", "0"), self._limit(scope["path"])
         if length.isdigit() and int(length) > limit:
             return Code.BODY_TOO_LARGE, _too_large(limit)

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from turnkeeper.web.links import LASTS, LONGEST
 from turnkeeper.web.schemas import LARGEST, Pending, Seconds, Strict, number
 
-
-def _plain(label: str) -> str:
-    """It is written into the log of the run, and shown to people."""
-    if not label.isprintable() or not label.strip():
-        raise ValueError("should be words without control characters")
-    return label.strip()
+_UNSEEN = r"\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff"
+LABEL = rf"^[^\s{_UNSEEN}]([^{_UNSEEN}]*[^\s{_UNSEEN}])?$"
+"""It is recorded with the answer and shown to people: no line breaks, nothing that hides, no blanks around it."""
 
 
 class NewLink(Strict):
     interaction_id: Annotated[int, Field(ge=1, le=LARGEST), BeforeValidator(number)] | None = Field(
         default=None, description="Only if this is the open question."
     )
-    for_: Annotated[str, Field(min_length=1, max_length=64), AfterValidator(_plain)] | None = Field(
+    for_: Annotated[str, Field(min_length=1, max_length=64, pattern=LABEL)] | None = Field(
         default=None, alias="for", description="Who it is for; their answer is recorded as `link:NAME`."
     )
     expires_in_sec: Annotated[Seconds, Field(le=LONGEST.total_seconds())] | None = Field(

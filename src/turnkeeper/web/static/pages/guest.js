@@ -75,7 +75,7 @@ function Question({ link, asked, onSent, onOver }) {
   };
   const sending = useSending(link, draft, { onSent: done, onOver });
   return html`<${Card} title=${t("guest.title")}>
-    <p class="muted">${t("guest.from", { skill: asked.skill_id })}</p>
+    <p class="muted">${t("guest.who", { skill: asked.skill_id })}</p>
     <div class="guest-question" data-test="asked">
       ${pending.kind === "permission" ? html`<p class="pre">${visible(pending.prompt)}</p>` : html`<${Markdown} text=${pending.prompt} />`}</div>
     <section class="stack" aria-label=${t("answer.title")}>

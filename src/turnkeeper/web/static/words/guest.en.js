@@ -7,7 +7,7 @@ export default {
   "answered.by.link": "By a link",
   "answered.by.link.name": "{name}, by a link",
   "guest.title": "A question for you",
-  "guest.from": "{skill} asks:",
+  "guest.who": "{skill} asks:",
   "guest.until": "This link is good until {at}.",
   "guest.thanks": "Thank you!",
   "guest.thanks.what": "Your answer was sent, and the work goes on. You can close this page.",

@@ -7,7 +7,7 @@ export default {
   "answered.by.link": "通过链接回答",
   "answered.by.link.name": "{name} 通过链接回答",
   "guest.title": "有一个问题想请教您",
-  "guest.from": "{skill} 的提问：",
+  "guest.who": "{skill} 的提问：",
   "guest.until": "此链接有效期至 {at}。",
   "guest.thanks": "谢谢！",
   "guest.thanks.what": "您的回答已发送，工作会继续进行。您可以关闭此页面。",
