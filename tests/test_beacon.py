@@ -32,6 +32,7 @@ def test_it_is_there_as_long_as_the_service_answers(tmp_path: Path) -> None:
             "pid": 4711,
             "version": "0.1.0",
             "started_at": "2026-01-02T03:04:05.678901Z",
+            "cert": None,
         }
         assert beacon.seen(tmp_path) == HERE
     assert beacon.seen(tmp_path) is None

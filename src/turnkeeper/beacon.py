@@ -35,6 +35,8 @@ class Beacon:
     pid: int
     version: str
     started_at: datetime
+    cert: str | None = None
+    """The service's certificate, if it speaks TLS: by this one, and no other, it is known on this machine."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import tomllib
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from platformdirs import user_config_path, user_data_path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -135,6 +136,11 @@ class Settings(BaseSettings):
     host: str = Field(default="127.0.0.1", min_length=1)
     port: int = Field(default=9813, ge=0, le=65535)
     allowed_hosts: Annotated[tuple[str, ...], NoDecode] = ()
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    behind_proxy: bool = False
+    public_url: str | None = None
+    rate_limit: float = Field(default=200, ge=0, le=10**6)
     token: str | None = Field(
         default=None,
         min_length=16,
@@ -185,6 +191,16 @@ class Settings(BaseSettings):
     def _engines_dir(cls, value: Path | None) -> Path | None:
         return value and _absolute(value)
 
+    @field_validator("tls_cert", "tls_key")
+    @classmethod
+    def _tls_file(cls, value: Path | None) -> Path | None:
+        return value and _absolute(value)
+
+    @field_validator("public_url")
+    @classmethod
+    def _public_url(cls, value: str | None) -> str | None:
+        return value and _site(value)
+
     @field_validator("skills_dir")
     @classmethod
     def _skills_dir(cls, value: tuple[Path, ...]) -> tuple[Path, ...]:
@@ -194,6 +210,8 @@ class Settings(BaseSettings):
     def _settle(self) -> Settings:
         if self.sticky_slots is None:
             self.sticky_slots = max(1, self.slots - 1)
+        if self.tls_key is not None and self.tls_cert is None:
+            raise ValueError("a tls_key needs its tls_cert")
         return self
 
     @property
@@ -227,6 +245,15 @@ def _absolute(path: Path) -> Path:
         return path.expanduser().absolute()
     except RuntimeError as error:
         raise ValueError(str(error)) from error  # `~nobody/data`
+
+
+def _site(url: str) -> str:
+    """Without a path: the page and its files stand at the top of their host."""
+    parts = urlsplit(url.strip())
+    is_site = parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
+    if not is_site or parts.path.strip("/") or parts.query or parts.fragment:
+        raise ValueError("should be scheme and host, such as https://turnkeeper.example.com")
+    return f"{parts.scheme}://{parts.netloc}".lower()
 
 
 class _TomlFile(PydanticBaseSettingsSource):

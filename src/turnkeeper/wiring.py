@@ -10,6 +10,7 @@ import os
 import secrets
 import signal
 import socket
+import ssl
 import stat
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -47,14 +48,17 @@ from turnkeeper.store.base import Reads
 from turnkeeper.store.reads import DATABASE as DATABASE
 from turnkeeper.store.reads import SqliteReads
 from turnkeeper.store.sqlite import SqliteStore
+from turnkeeper.web.address import MAX_HEAD
 from turnkeeper.web.app import make_app
 from turnkeeper.web.door import Door
+from turnkeeper.web.entrance import LOOPBACK, Entrance
 from turnkeeper.web.guard import Guard
+from turnkeeper.web.patience import PatientProtocol
+from turnkeeper.web.rates import Rates
 from turnkeeper.web.traffic import Traffic
 
 log = logging.getLogger(__name__)
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 BACKLOG = 2048
 """Connections that may wait in the kernel to be accepted."""
 ACCEPTS = 1
@@ -80,6 +84,7 @@ class Service:
     house: House
     door: Door
     traffic: Traffic
+    public_url: str | None = None
 
     async def is_idle(self) -> bool:
         """Nothing is to do, and nobody is on the way with an address that signs in."""
@@ -87,7 +92,7 @@ class Service:
 
     def sign_in(self) -> str:
         """An address that signs one browser in; the browser keeps what is behind `#` to itself."""
-        return f"{self.url}/#code={self.door.new_code(is_asked_for=False).code}"
+        return f"{self.public_url or self.url}/#code={self.door.new_code(is_asked_for=False).code}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +104,9 @@ class Archive:
 @contextlib.asynccontextmanager
 async def running(settings: Settings, *, clock: Clock = utc_now) -> AsyncIterator[Service]:
     """A whole service on its own socket; leaving the context stops it gracefully."""
+    entrance = _entrance(settings)
+    entrance.require_cover()
+    tls = await asyncio.to_thread(entrance.context)
     prepare_data_dir(settings.data_dir)
     # The lock on the data directory comes first: who starts twice is told of the other server, not of its port.
     house = await open_house(settings, clock)
@@ -111,12 +119,14 @@ async def running(settings: Settings, *, clock: Clock = utc_now) -> AsyncIterato
         await house.keys.keep_token(token)
         door = Door(token, house.store.data_id, clock, house.keys.ring)
         guard = _guard(settings, house, door)
-        await undo.enter_async_context(_serving(_server_config(guard), listener))
+        await undo.enter_async_context(_serving(_server_config(guard, tls), listener))
         undo.callback(house.begin_stop)
         if house.alarm is not None:
             house.alarm.start()
-        undo.enter_context(beacon.lit(settings.data_dir, _beacon(_url(listener), house)))
-        yield Service(_url(listener), token, house, door, guard.traffic)
+        url = _url(listener, entrance.scheme)
+        cert = await asyncio.to_thread(entrance.certificate)
+        undo.enter_context(beacon.lit(settings.data_dir, _beacon(url, house, cert)))
+        yield Service(url, token, house, door, guard.traffic, settings.public_url)
 
 
 @contextlib.asynccontextmanager
@@ -332,24 +342,46 @@ def _why(error: OSError | TypeError) -> str:
     return f"{error.strerror}; choose another {'--host' if is_host else '--port'}"
 
 
-def _beacon(url: str, house: House) -> Beacon:
-    return Beacon(url=url, pid=os.getpid(), version=__version__, started_at=house.since)
+def _beacon(url: str, house: House, cert: str | None) -> Beacon:
+    return Beacon(url=url, pid=os.getpid(), version=__version__, started_at=house.since, cert=cert)
 
 
-def _url(listener: socket.socket) -> str:
+def _url(listener: socket.socket, scheme: str) -> str:
     host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+
+def _entrance(settings: Settings) -> Entrance:
+    return Entrance(
+        host=settings.host,
+        tls_cert=settings.tls_cert,
+        tls_key=settings.tls_key,
+        behind_proxy=settings.behind_proxy,
+        public_url=settings.public_url,
+    )
 
 
 def _guard(settings: Settings, house: House, door: Door) -> Guard:
-    hosts = {*LOOPBACK, settings.host, *settings.allowed_hosts}
-    max_upload = settings.max_upload_mb * 1024 * 1024
-    return Guard(make_app(house, door), door=door, hosts=hosts, max_upload=max_upload)
+    entrance = _entrance(settings)
+    public = {entrance.public_host} if entrance.public_host else set()
+    return Guard(
+        make_app(house, door, public_url=settings.public_url),
+        door=door,
+        hosts={*LOOPBACK, settings.host, *settings.allowed_hosts, *public},
+        max_upload=settings.max_upload_mb * 1024 * 1024,
+        entrance=entrance,
+        rates=Rates(settings.rate_limit),
+    )
 
 
-def _server_config(guard: Guard) -> uvicorn.Config:
+def _server_config(guard: Guard, tls: ssl.SSLContext | None) -> uvicorn.Config:
     return uvicorn.Config(
         guard,
+        http=PatientProtocol,
+        h11_max_incomplete_event_size=MAX_HEAD,
+        ws="none",
+        proxy_headers=False,  # the guard reads them itself, and only where a proxy is known to write them
+        ssl_context_factory=None if tls is None else lambda _config, _default: tls,
         loop="none",
         lifespan="off",
         log_config=None,

@@ -33,9 +33,9 @@ WORDS = (
     "--disable-sync",
     # The same pictures on every machine, as far as its fonts allow.
     "--disable-lcd-text",
-    # Names are not looked up at all, so nothing can leave this machine unseen.
-    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
+NO_NAMES = "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+"""Names are not looked up at all, so nothing can leave this machine unseen."""
 
 
 def find() -> str | None:
@@ -67,11 +67,12 @@ def install(packages: list[str]) -> None:
 
 
 @asynccontextmanager
-async def launched(path: str) -> AsyncIterator[Browser]:
+async def launched(path: str, names: str = NO_NAMES, *more: str) -> AsyncIterator[Browser]:
     """Playwright gives it a new, empty user data directory, and removes that afterwards."""
     async with async_playwright() as playwright:
         playwright.selectors.set_test_id_attribute("data-test")
-        browser = await playwright.chromium.launch(executable_path=path, headless=True, args=WORDS)
+        words = [*WORDS, f"--host-resolver-rules={names}", *more]
+        browser = await playwright.chromium.launch(executable_path=path, headless=True, args=words)
         try:
             yield browser
         finally:

@@ -175,9 +175,18 @@ class TestRefusals:
         ids=lambda host: host[:9],
     )
     def test_address_that_is_not_ours(self, tmp_path: Path, host: str) -> None:
-        line = refusal(tmp_path, "--host", host, "--data-dir", str(tmp_path / "data"))
+        line = refusal(tmp_path, "--host", host, "--behind-proxy", "--data-dir", str(tmp_path / "data"))
         assert line.startswith(f"cannot listen on {host}:0: ")
         assert line.endswith("; choose another --host")
+
+    @pytest.mark.failure("V11")
+    @pytest.mark.parametrize("host", ["0.0.0.0", "::", "203.0.113.5"])
+    def test_address_that_others_can_reach_needs_cover(self, tmp_path: Path, host: str) -> None:
+        line = refusal(tmp_path, "--host", host, "--data-dir", str(tmp_path / "data"))
+        assert line.startswith(f"{host} can be reached from other machines: ")
+        assert "--tls-cert FILE --tls-key FILE" in line
+        assert "--behind-proxy" in line
+        assert list(tmp_path.iterdir()) == [], "nothing was made"
 
     @pytest.mark.failure("V04")
     def test_file_in_place_of_the_data_directory(self, tmp_path: Path) -> None:

@@ -159,3 +159,22 @@ class TestService:
         sign_in = client.sign_in()
         assert sign_in.url == f"{service.url}/#code={sign_in.code}"
         assert sign_in.code not in repr(sign_in)
+
+    def test_answer_link(self, client: Client, service: Service) -> None:
+        run = client.run("interview", engine="demo", interactive=True)
+        run.info(wait=60)
+        link = client.answer_link(run.id, for_="Anna", expires_in=timedelta(hours=1))
+        assert link.url.startswith(f"{service.url}/#answer=tkl_")
+        assert link.interaction_id == 1
+        assert "tkl_" not in repr(link)
+        with pytest.raises(ApiError) as refused:
+            client.answer_link(run.id, interaction_id=2)
+        assert (refused.value.code, refused.value.status) == ("INTERACTION_STALE", 409)
+        run.cancel()
+
+    async def test_answer_link_meanwhile(self, aclient: AsyncClient, service: Service) -> None:
+        run = await aclient.run("interview", engine="demo", interactive=True)
+        await run.info(wait=60)
+        link = await aclient.answer_link(run.id, expires_in=60)
+        assert link.url.startswith(f"{service.url}/#answer=tkl_")
+        await run.cancel()

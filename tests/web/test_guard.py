@@ -63,11 +63,6 @@ async def test_the_scheme_may_be_written_in_any_case(stranger: httpx.AsyncClient
     assert answer.status_code == 200
 
 
-async def test_a_token_in_the_address_is_not_looked_at(stranger: httpx.AsyncClient) -> None:
-    answer = await stranger.get("/v1/jobs", params={"token": TOKEN, "access_token": TOKEN})
-    assert_problem(answer, 401, Code.UNAUTHORIZED)
-
-
 async def test_every_documented_call_but_two_needs_the_token(
     client: Client, stranger: httpx.AsyncClient
 ) -> None:

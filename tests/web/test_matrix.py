@@ -33,6 +33,10 @@ UNDESCRIBED = {("GET", "/"), ("GET", "/v1/openapi.json")}
 """The page, and the description itself."""
 
 
+def is_for_links(described: Json) -> bool:
+    return bool(described["security"] == [{"link": []}])
+
+
 def named(operation: tuple[str, str, Json]) -> str:
     return f"{operation[0]} {operation[1]}"
 
@@ -84,6 +88,8 @@ async def test_who_may_call_it(holders: Holders, method: str, path: str, describ
         elif name in described["x-scopes"]:
             assert answer.status_code not in (401, 403), f"{name}: {answer.text}"
             assert answer.status_code < 500, f"{name}: {answer.text}"
+        elif is_for_links(described):
+            assert_problem(answer, 403, Code.LINK_NOT_FOR_THIS)
         else:
             problem = assert_problem(answer, 403, Code.SCOPE_MISSING)
             assert (problem["needs"], problem["has"]) == (described["x-scopes"], [name])
@@ -92,9 +98,11 @@ async def test_who_may_call_it(holders: Holders, method: str, path: str, describ
 
 @each_operation
 def test_admin_may_do_everything_and_strangers_nothing(method: str, path: str, described: Json) -> None:
-    assert (described["x-scopes"] == []) == is_open(path)
-    assert is_open(path) or "admin" in described["x-scopes"]
-    assert RULES[method, path.replace("{path}", "{path:file}")].is_open == is_open(path)
+    rule = RULES[method, path.replace("{path}", "{path:file}")]
+    assert rule.by_link == is_for_links(described)
+    assert (described["x-scopes"] == []) == (is_open(path) or rule.by_link)
+    assert is_open(path) or rule.by_link or "admin" in described["x-scopes"]
+    assert rule.is_open == is_open(path)
 
 
 def test_every_route_has_a_rule_and_every_rule_a_route() -> None:
@@ -137,7 +145,7 @@ async def test_a_route_that_hides_another_is_refused() -> None:
     assert called == []
 
 
-@pytest.mark.parametrize("rule", sorted(set(RULES.values()), key=repr))
+@pytest.mark.parametrize("rule", sorted({*RULES.values()} - {LINK}, key=repr))
 def test_a_link_is_good_for_nothing_that_keys_are(rule: Rule) -> None:
     link = Caller(by="link", scopes=frozenset(), asked=Asked(run_id="r", interaction_id=1))
     mighty = Caller(by="link", asked=Asked(run_id="r", interaction_id=1))
@@ -177,6 +185,7 @@ async def limited(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Lim
 
 BODIES: dict[str, dict[str, Any]] = {
     "/v1/jobs/{run_id}/interaction/reply": {"json": {"interaction_id": 1, "response": "mine"}},
+    "/v1/jobs/{run_id}/interaction/links": {"json": {"for": "me"}},
     "/v1/jobs/{run_id}/upload": {"files": {"file": b"zip"}},
 }
 

@@ -20,6 +20,7 @@ PROBLEM = "application/problem+json"
 METHODS = {"get", "put", "post", "delete", "options", "head", "patch", "trace"}
 AT_THE_START = {Code.SETTINGS_INVALID, Code.DATA_DIR_IN_USE, Code.SCHEMA_TOO_NEW}
 
+EVERYWHERE = {"403", "413", "414", "429", "431", "500"}
 OPEN = ("/healthz", "/readyz", "/v1/session")
 NAMED_IN_THE_BODY = (("post", "/v1/jobs"), ("post", "/v1/keys"))
 NEW_WORK = ("/v1/jobs", "/v1/jobs/{run_id}/upload", "/v1/skills")
@@ -92,12 +93,13 @@ async def test_every_schema_is_one(described: Json) -> None:
 async def test_every_operation_documents_its_refusals_and_no_others(described: Json) -> None:
     for path, method, operation in operations(described):
         refusals = {status for status in operation["responses"] if status >= "400"}
-        assert refusals >= {"403", "413", "500"}, "what the guard and a fault of ours answer everywhere"
-        assert refusals <= {"400", "401", "403", "404", "409", "413", "429", "500", "503", "507"}
+        assert refusals >= EVERYWHERE, "what the guard and a fault of ours answer everywhere"
+        assert refusals <= EVERYWHERE | {"400", "401", "404", "408", "409", "410", "503", "507"}
         assert ("401" in refusals) == (path not in OPEN or (method, path) == ("post", "/v1/session")), path
         assert ("400" in refusals) == ("parameters" in operation or "requestBody" in operation), path
         assert ("404" in refusals) == ("{" in path or (method, path) in NAMED_IN_THE_BODY), path
-        assert ("429" in refusals) == ((method, path) == ("post", "/v1/jobs")), path
+        assert ("408" in refusals) == ("400" in refusals), path
+        assert ("410" in refusals) == (path == "/v1/answer"), path
         assert ("507" in refusals) == (method == "post" and path in NEW_WORK), path
         for status in refusals:
             content = operation["responses"][status]["content"]
@@ -119,9 +121,8 @@ async def test_says_which_calls_need_the_token(described: Json) -> None:
     assert schemes["token"] == {"type": "http", "scheme": "bearer"}
     assert schemes["cookie"]["in"] == "cookie"
     for path, _, operation in operations(described):
-        assert operation["security"] == (
-            [] if path in OPEN else [{"token": []}, {"cookie": [], "page_key": []}]
-        )
+        usual: list[Json] = [] if path in OPEN else [{"token": []}, {"cookie": [], "page_key": []}]
+        assert operation["security"] == ([{"link": []}] if path == "/v1/answer" else usual)
 
 
 async def test_what_is_answered_is_what_was_described(client: Client, described: Json) -> None:
@@ -134,7 +135,7 @@ async def test_what_is_answered_is_what_was_described(client: Client, described:
     looked_at = 0
     for path, method, operation in operations(described):
         answer = operation["responses"]["200"].get("content", {}).get("application/json", {}).get("schema")
-        if method != "get" or not answer:
+        if method != "get" or not answer or path == "/v1/answer":  # that one is for links
             continue
         body = (await client.http.get(path.format_map(names))).json()
         schema = answer | {"components": described["components"]}

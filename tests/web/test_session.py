@@ -46,14 +46,6 @@ async def test_code_is_traded_for_a_cookie_once(place: Place, browser: httpx.Asy
     assert "turnkeeper open" in assert_problem(second, 401, Code.CODE_INVALID)["detail"]
 
 
-@pytest.mark.parametrize("scheme", ["http", "https"])
-async def test_cookie_of_a_page_with_tls_is_never_sent_without(
-    browser: httpx.AsyncClient, scheme: str
-) -> None:
-    answer = await browser.post("/v1/session", json={"token": TOKEN}, headers={"X-Forwarded-Proto": scheme})
-    assert ("secure" in answer.headers["set-cookie"].lower()) == (scheme == "https")
-
-
 async def test_new_address_for_another_browser(
     client: Client, place: Place, browser: httpx.AsyncClient
 ) -> None:

@@ -13,6 +13,7 @@ from turnkeeper.cli.browse import open_page
 from turnkeeper.cli.doctor import doctor
 from turnkeeper.cli.fetch import artifacts, result
 from turnkeeper.cli.journal import journal
+from turnkeeper.cli.link import link
 from turnkeeper.cli.listing import list_runs
 from turnkeeper.cli.prune import prune
 from turnkeeper.cli.reply import cancel, reply
@@ -30,6 +31,7 @@ app = typer.Typer(
 app.command(rich_help_panel=RUNS)(run)
 app.command(rich_help_panel=RUNS)(watch)
 app.command(rich_help_panel=RUNS)(reply)
+app.command(rich_help_panel=RUNS)(link)
 app.command(rich_help_panel=RUNS)(cancel)
 app.command("list", rich_help_panel=RUNS)(list_runs)
 app.command(rich_help_panel=RUNS)(result)

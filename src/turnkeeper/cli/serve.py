@@ -48,6 +48,14 @@ def serve(
     port: Annotated[
         int | None, typer.Option(help="Port to listen on (default 9813; 0 picks a free one).")
     ] = None,
+    tls_cert: Annotated[
+        Path | None, typer.Option(help="Certificate for TLS (PEM, with those that signed it).")
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="Its private key, if that is another file.")] = None,
+    behind_proxy: Annotated[
+        bool | None,
+        typer.Option("--behind-proxy", help="A proxy with TLS stands in front, and nobody gets past it."),
+    ] = None,
     idle_stop: Annotated[
         float | None,
         typer.Option(
@@ -68,7 +76,15 @@ def serve(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr
     )
     try:
-        settings = load_settings(data_dir=data_dir, skills_dir=skills_dir, host=host, port=port)
+        settings = load_settings(
+            data_dir=data_dir,
+            skills_dir=skills_dir,
+            host=host,
+            port=port,
+            tls_cert=tls_cert,
+            tls_key=tls_key,
+            behind_proxy=behind_proxy,
+        )
         with asyncio.Runner(loop_factory=WatchedLoop) as runner:
             runner.run(_serve(settings, idle_stop, as_json=as_json))
     except TurnkeeperError as error:

@@ -35,10 +35,11 @@ from turnkeeper.client.records import (
     Schemas,
     Skill,
 )
-from turnkeeper.client.service_records import Pruned, SignIn, Status
+from turnkeeper.client.service_records import AnswerLink, Pruned, SignIn, Status
 from turnkeeper.client.sync import Client, Run
 
 __all__ = [
+    "AnswerLink",
     "Answered",
     "ApiError",
     "Artifact",

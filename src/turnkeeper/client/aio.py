@@ -35,7 +35,7 @@ from turnkeeper.client.records import (
     Schemas,
     Skill,
 )
-from turnkeeper.client.service_records import Pruned, SignIn, Status
+from turnkeeper.client.service_records import AnswerLink, Pruned, SignIn, Status
 
 if TYPE_CHECKING:
     from turnkeeper.client.wire import AsyncWire
@@ -144,6 +144,20 @@ class AsyncClient:
     ) -> AsyncGenerator[RunInfo, None]:
         """Newest first, each with its open question; all of them, or `limit`."""
         return _pages(self._wire, calls.jobs(calls.filters(status, skill_id, engine, q), limit))
+
+    async def answer_link(
+        self,
+        run_id: str,
+        interaction_id: int | None = None,
+        for_: str | None = None,
+        expires_in: timedelta | float | None = None,
+    ) -> AnswerLink:
+        """An address by which somebody without a token answers the open question, once; for 7 days unless given.
+
+        Their answer is recorded as that of `link`, or of `link:` and who it is `for_`.
+        """
+        call = calls.answer_link(run_id, self.url, interaction_id, for_, expires_in)
+        return await self._wire.send(call)
 
     # Skills
 

@@ -185,6 +185,19 @@ def reply(run_id: str, text: Any, interaction_id: int, idempotency_key: str | No
     return Call("POST", _job(run_id, "interaction", "reply"), _reads(records.Receipt), body=_json(body))
 
 
+def answer_link(
+    run_id: str, url: str, interaction_id: int | None, for_: str | None, expires_in: timedelta | float | None
+) -> Call[service_records.AnswerLink]:
+    def parse(answer: bytes) -> service_records.AnswerLink:
+        told = decoded(answer, service_records.AnswerLink)
+        return msgspec.structs.replace(told, url=_from_here(told.url, url, is_public=told.public))
+
+    lasts = expires_in.total_seconds() if isinstance(expires_in, timedelta) else expires_in
+    body = {"interaction_id": interaction_id, "for": for_, "expires_in_sec": lasts}
+    given = {name: value for name, value in body.items() if value is not None}
+    return Call("POST", _job(run_id, "interaction", "links"), parse, body=_json(given))
+
+
 def history(run_id: str) -> Call[list[records.Answered]]:
     return Call("GET", _job(run_id, "interaction", "history"), _lists("interactions", records.Answered))
 
@@ -352,13 +365,16 @@ def journal(limit: int | None, cursor: str | None = None) -> Call[Page[key_recor
 
 
 def sign_in(url: str) -> Call[service_records.SignIn]:
-    """Its address by the name that we came by: the service cannot know how it is reached from here."""
-
     def parse(answer: bytes) -> service_records.SignIn:
         told = decoded(answer, service_records.SignIn)
-        return msgspec.structs.replace(told, url=f"{url}/#code={told.code}")
+        return msgspec.structs.replace(told, url=_from_here(told.url, url, is_public=told.public))
 
     return Call("POST", "/v1/session/codes", parse)
+
+
+def _from_here(told: str, url: str, *, is_public: bool) -> str:
+    """By the name that we came by, unless the service was told its own: it cannot know how it is reached from here."""
+    return told if is_public else f"{url}/#{told.partition('#')[2]}"
 
 
 # Their forms

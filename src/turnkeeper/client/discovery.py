@@ -33,6 +33,8 @@ class Address:
     token: str = field(repr=False)
     host: str | None = None
     """What to call it, if not by the address: it may listen on one that it does not answer for."""
+    cert: str | None = None
+    """Its certificate, where that is known from the service itself; else it is checked as any other."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "token", self.token.strip())
@@ -111,7 +113,7 @@ class Kept:
         token = self.token or beacon.kept_token(self.data_dir)
         if token is None:
             raise ServiceNotFound(f"the token of {sighting.beacon.url} is not known here; {GIVE_TOKEN}")
-        return Address(sighting.beacon.url, token, host="localhost")
+        return Address(sighting.beacon.url, token, host="localhost", cert=sighting.beacon.cert)
 
     def __str__(self) -> str:
         return f"the service of {self.data_dir}"

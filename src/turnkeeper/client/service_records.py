@@ -94,6 +94,20 @@ class SignIn(Record):
     code: str
     url: str
     expires_at: datetime
+    public: bool = False
+    """The service was told its own address; else it is the one that we came by."""
 
     def __repr__(self) -> str:
         return f"SignIn(expires_at={self.expires_at!r})"
+
+
+class AnswerLink(Record):
+    """Lets whoever has it answer one question, once."""
+
+    url: str
+    expires_at: datetime
+    interaction_id: int
+    public: bool = False
+
+    def __repr__(self) -> str:
+        return f"AnswerLink(interaction_id={self.interaction_id!r}, expires_at={self.expires_at!r})"

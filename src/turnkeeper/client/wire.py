@@ -19,6 +19,7 @@ from turnkeeper.client.calls import Call
 from turnkeeper.client.discovery import GIVE_TOKEN, Place
 from turnkeeper.client.errors import ApiError, ClientError, ServiceNotFound, ServiceUnreachable
 from turnkeeper.client.following import Backoff, Loss
+from turnkeeper.client.trust import Trusting
 
 T = TypeVar("T")
 
@@ -53,10 +54,10 @@ class Wire:
     """For programs that wait."""
 
     def __init__(self, place: Place, limits: Limits) -> None:
-        self._place = place
         self._limits = limits
         with environment():
-            self._http = httpx.Client(trust_env=not place.is_here, limits=POOL)
+            self._place = Trusting(place)
+            self._http = httpx.Client(trust_env=not place.is_here, limits=POOL, verify=self._place.context)
 
     def send(self, call: Call[T], patience: float | None = QUICK_SEC) -> T:
         backoff, is_again = Backoff(patience, time.monotonic()), False
@@ -109,10 +110,12 @@ class AsyncWire:
     """For programs that do other things meanwhile."""
 
     def __init__(self, place: Place, limits: Limits) -> None:
-        self._place = place
         self._limits = limits
         with environment():
-            self._http = httpx.AsyncClient(trust_env=not place.is_here, limits=POOL)
+            self._place = Trusting(place)
+            self._http = httpx.AsyncClient(
+                trust_env=not place.is_here, limits=POOL, verify=self._place.context
+            )
 
     async def send(self, call: Call[T], patience: float | None = QUICK_SEC) -> T:
         backoff, is_again = Backoff(patience, time.monotonic()), False

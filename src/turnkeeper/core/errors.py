@@ -55,6 +55,14 @@ class Code(StrEnum):
     HOST_NOT_ALLOWED = "HOST_NOT_ALLOWED"
     ORIGIN_NOT_ALLOWED = "ORIGIN_NOT_ALLOWED"
     BODY_TOO_LARGE = "BODY_TOO_LARGE"
+    URL_TOO_LONG = "URL_TOO_LONG"
+    HEADERS_TOO_LARGE = "HEADERS_TOO_LARGE"
+    REQUEST_TIMEOUT = "REQUEST_TIMEOUT"
+    RATE_LIMITED = "RATE_LIMITED"
+    KEY_IN_URL = "KEY_IN_URL"
+    LINK_DEAD = "LINK_DEAD"
+    LINK_EXPIRED = "LINK_EXPIRED"
+    LINK_NOT_FOR_THIS = "LINK_NOT_FOR_THIS"
     NOT_FOUND = "NOT_FOUND"
     METHOD_NOT_ALLOWED = "METHOD_NOT_ALLOWED"
     STORAGE_UNAVAILABLE = "STORAGE_UNAVAILABLE"
@@ -163,6 +171,14 @@ MEANING: dict[Code | Warn, str] = {
     Code.HOST_NOT_ALLOWED: "The `Host` header names a host that this service does not answer for.",
     Code.ORIGIN_NOT_ALLOWED: "The request comes from a web page of another origin.",
     Code.BODY_TOO_LARGE: "The request body is larger than the limit.",
+    Code.URL_TOO_LONG: "The address of the request is longer than 8 KB.",
+    Code.HEADERS_TOO_LARGE: "The headers of the request are larger than 32 KB together.",
+    Code.REQUEST_TIMEOUT: "The request did not become whole in time; nothing was done, and the connection is closed.",
+    Code.RATE_LIMITED: "Too many requests came in too short a time; nothing was done. `Retry-After` says when.",
+    Code.KEY_IN_URL: "The address has a key in it; nothing was done. Addresses are logged on their way.",
+    Code.LINK_DEAD: "The question that the link was made for cannot be answered any more; it is said why.",
+    Code.LINK_EXPIRED: "The time that the link was made for is over; its question may still be open.",
+    Code.LINK_NOT_FOR_THIS: "A link answers the one question it was made for, at `/v1/answer`, and opens nothing else.",
     Code.NOT_FOUND: "No such path.",
     Code.METHOD_NOT_ALLOWED: "The path exists, but not for this method.",
     Code.STORAGE_UNAVAILABLE: "The database or a run's files cannot be read or written (a full disk, a stray link).",
@@ -288,6 +304,18 @@ class KeyNotRevocable(TurnkeeperError):
 
 class ExpiryRefused(TurnkeeperError):
     code = Code.EXPIRY_REFUSED
+
+
+class LinkDead(TurnkeeperError):
+    code = Code.LINK_DEAD
+
+
+class LinkExpired(TurnkeeperError):
+    code = Code.LINK_EXPIRED
+
+
+class LinkNotForThis(TurnkeeperError):
+    code = Code.LINK_NOT_FOR_THIS
 
 
 class SkillNotFound(TurnkeeperError):

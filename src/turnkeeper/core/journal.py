@@ -16,6 +16,7 @@ class What(StrEnum):
     KEY_CREATED = "key.created"
     KEY_REVOKED = "key.revoked"
     TOKEN_REPLACED = "token.replaced"
+    LINK_CREATED = "link.created"
     SKILL_INSTALLED = "skill.installed"
     SKILL_REMOVED = "skill.removed"
     RUNS_PRUNED = "runs.pruned"

@@ -9,7 +9,14 @@ from fastapi import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from turnkeeper.core.access import Caller
-from turnkeeper.core.errors import RunNotFound, ScopeMissing, SkillNotFound, TurnkeeperError, Unauthorized
+from turnkeeper.core.errors import (
+    LinkNotForThis,
+    RunNotFound,
+    ScopeMissing,
+    SkillNotFound,
+    TurnkeeperError,
+    Unauthorized,
+)
 from turnkeeper.runtime.house import House
 from turnkeeper.web.door import CALLER
 from turnkeeper.web.problems import problem
@@ -32,7 +39,7 @@ class Admission:
         except TurnkeeperError as error:
             await problem(error.code, error.message, error.facts)(scope, receive, send)
             return
-        if caller is not None and caller.key_id is not None:
+        if caller is not None and caller.key_id is not None and caller.asked is None:
             self._house.keys.used(caller.key_id)
         ruled = None if found is None else (found.method, found.template)
         await self._app({**scope, RULED: ruled}, receive, send)
@@ -73,12 +80,12 @@ def _require_skill(skill_id: str, caller: Caller) -> None:
         raise SkillNotFound(f"there is no skill {skill_id!r} here")
 
 
-def _missing(found: Found, caller: Caller) -> ScopeMissing:
-    needs, has = found.rule.names, sorted(scope.value for scope in caller.scopes)
+def _missing(found: Found, caller: Caller) -> TurnkeeperError:
     if caller.asked is not None:
-        return ScopeMissing("this link is good for its question alone", needs=needs, has=[])
-    if not needs:
-        return ScopeMissing("this call is for links to a question, and not for keys", needs=[], has=has)
+        return LinkNotForThis("this link is good for its question alone")
+    if found.rule.by_link:
+        return LinkNotForThis(f"{found.template} is for links; with a key, reply to the run")
+    needs, has = found.rule.names, sorted(scope.value for scope in caller.scopes)
     return ScopeMissing(
         f"this call needs the scope {' or '.join(needs)}; {caller.by} has: {', '.join(has) or 'none'}",
         needs=needs,

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from turnkeeper import __version__
 from turnkeeper.runtime.house import House
 from turnkeeper.web import (
+    answering,
     catalogue,
     events,
     files,
@@ -28,11 +29,12 @@ from turnkeeper.web import (
 from turnkeeper.web.admission import Admission, ruled
 from turnkeeper.web.door import PAGE_KEY, Door
 from turnkeeper.web.guard import OPEN_PATHS
+from turnkeeper.web.links import ANSWER
 from turnkeeper.web.parts import PROBLEM, refusal
 from turnkeeper.web.parts import problems as documented
 from turnkeeper.web.rules import find
 
-EVERYWHERE = documented(403, 413, 500)
+EVERYWHERE = documented(403, 413, 414, 429, 431, 500)
 """What the guard refuses, and what nobody foresaw. Each route adds what only it may answer."""
 
 
@@ -43,9 +45,7 @@ class Api(FastAPI):
         described = super().openapi()
         for path, operations in described["paths"].items():
             for method, operation in operations.items():
-                operation["security"] = (
-                    [] if path in OPEN_PATHS else [{"token": []}, {"cookie": [], "page_key": []}]
-                )
+                operation["security"] = _security(path)
                 # The template is a path that fits its own rule: braces are letters like others.
                 ruling = find(method.upper(), path)
                 operation["x-scopes"] = ruling.rule.names if ruling else []
@@ -59,17 +59,24 @@ class Api(FastAPI):
             "token": {"type": "http", "scheme": "bearer"},
             "cookie": {"type": "apiKey", "in": "cookie", "name": self.state.door.cookie_name},
             "page_key": {"type": "apiKey", "in": "header", "name": PAGE_KEY},
+            "link": {"type": "http", "scheme": "bearer"},
         }
         for unused in ("HTTPValidationError", "ValidationError"):
             described["components"]["schemas"].pop(unused, None)
         return described
 
 
+def _security(path: str) -> list[dict[str, list[str]]]:
+    if path in OPEN_PATHS:
+        return []
+    return [{"link": []}] if path == ANSWER else [{"token": []}, {"cookie": [], "page_key": []}]
+
+
 def _refusals(path: str, method: str, operation: Mapping[str, Any]) -> Iterator[int]:
     if path not in OPEN_PATHS:
         yield 401
     if "parameters" in operation or "requestBody" in operation:
-        yield 400
+        yield from (400, 408)
     if "{" in path:
         yield 404
     if method != "get":
@@ -92,7 +99,13 @@ class SmallLists:
         await app(scope, receive, send)
 
 
-def make_app(house: House, door: Door, *, heartbeat_sec: float = events.HEARTBEAT_SEC) -> FastAPI:
+def make_app(
+    house: House,
+    door: Door,
+    *,
+    heartbeat_sec: float = events.HEARTBEAT_SEC,
+    public_url: str | None = None,
+) -> FastAPI:
     app = Api(
         title="Turnkeeper",
         version=__version__,
@@ -107,7 +120,11 @@ def make_app(house: House, door: Door, *, heartbeat_sec: float = events.HEARTBEA
     app.state.house = house
     app.state.door = door
     app.state.heartbeat_sec = heartbeat_sec
-    for module in (jobs, uploads, events, files, catalogue, keys, journal, retention, service, session, page):
+    app.state.public_url = public_url
+    for module in (
+        *(jobs, answering, uploads, events, files, catalogue),
+        *(keys, journal, retention, service, session, page),
+    ):
         app.include_router(module.router)
     app.add_middleware(SmallLists)
     app.add_middleware(Admission, house=house)

@@ -22,6 +22,8 @@ from turnkeeper.core.fcmp import instant
 from turnkeeper.core.keys import Key, Standing, digest_of
 from turnkeeper.runtime.clock import Clock
 from turnkeeper.runtime.keys import Ring
+from turnkeeper.web import links
+from turnkeeper.web.links import Links
 
 CODE_LASTS = timedelta(minutes=10)
 COOKIE_LASTS = timedelta(days=30)
@@ -79,12 +81,13 @@ class Door:
     def __init__(self, token: str, name: str, clock: Clock, ring: Ring | None = None) -> None:
         self._token = digest_of(token)
         self._proof_key = hashlib.sha256(b"turnkeeper cookie " + token.encode()).digest()
+        self.links = Links(token.encode(), self._is_good)
         self._clock = clock
         self._ring = Ring() if ring is None else ring
         self._codes: dict[str, SignInCode] = {}
         # A browser sends the cookies of a host to all its ports: two services must not overwrite each other's.
         self.cookie_name = f"turnkeeper_{name[:8]}"
-        self.ways: list[Way] = [self._by_bearer, self._by_cookie]
+        self.ways: list[Way] = [self._by_bearer, self._by_link, self._by_cookie]
         """Tried in this order."""
 
     def new_code(self, *, is_asked_for: bool, key_id: str | None = None) -> SignInCode:
@@ -118,15 +121,21 @@ class Door:
 
     def still_knows(self, caller: Caller) -> bool:
         """For who stays long, and may have been shown out meanwhile."""
-        key = None if caller.key_id is None else self._ring.get(caller.key_id)
-        return key is None or key.standing(self._clock()) is Standing.ACTIVE
+        return caller.key_id is None or self._is_good(caller.key_id)
+
+    def is_token(self, given: str) -> bool:
+        return hmac.compare_digest(digest_of(given), self._token)
 
     def _by_bearer(self, visit: Visit) -> Caller | None:
         given = visit.bearer
-        if hmac.compare_digest(digest_of(given), self._token):
+        if self.is_token(given):
             return Caller(by=TOKEN)
         key = self._ring.of(given)
         return None if key is None else self._good(key.id).caller(KEY)
+
+    def _by_link(self, visit: Visit) -> Caller | None:
+        link = self.links.read(visit.bearer)
+        return None if link is None else links.caller(link)
 
     def _by_cookie(self, visit: Visit) -> Caller | None:
         is_link = visit.method in ("GET", "HEAD") and _DOWNLOADS.fullmatch(visit.path) is not None
@@ -140,6 +149,10 @@ class Door:
     def _signed_in(self, cookie: str) -> Caller:
         _, _, *key_id, _ = cookie.split(".")
         return self._good(key_id[0]).caller(PAGE) if key_id else Caller(by=PAGE)
+
+    def _is_good(self, key_id: str) -> bool:
+        key = self._ring.get(key_id)
+        return key is not None and key.standing(self._clock()) is Standing.ACTIVE
 
     def _good(self, key_id: str) -> Key:
         """For who has proved that the key is theirs: nobody else is told what has become of it."""

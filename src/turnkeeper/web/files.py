@@ -128,7 +128,7 @@ async def get_log(
         file.close()
         raise FileNotAvailable(f"the log has {size} bytes", size=size)
     wanted = min(size - offset, length or size)
-    headers = {"Content-Length": str(wanted), "X-Log-Size": str(size)}
+    headers = {"Content-Length": str(wanted), "X-Log-Size": str(size), "Content-Disposition": "attachment"}
     return StreamingResponse(
         _send(file, offset, wanted), media_type="application/octet-stream", headers=headers
     )

@@ -1,11 +1,10 @@
-"""Who may come in: Host, Origin, token and body size are checked before anything else sees the request."""
+"""Who may come in: Host, Origin, token, sizes and rates are checked before anything else sees the request."""
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Collection, Mapping
-from email.utils import formatdate
+from collections.abc import Callable, Collection, Mapping
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -14,12 +13,19 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from turnkeeper.core.access import Caller
 from turnkeeper.core.errors import Code, TurnkeeperError
+from turnkeeper.web import address
+from turnkeeper.web import headers as sent
 from turnkeeper.web.door import CALLER, PAGE, Door
+from turnkeeper.web.entrance import Entrance
+from turnkeeper.web.links import ANSWER
 from turnkeeper.web.page import STATIC
+from turnkeeper.web.patience import PATIENCE, Patience, timed
 from turnkeeper.web.problems import problem
+from turnkeeper.web.rates import Rates, retry_after
 from turnkeeper.web.traffic import Traffic
 
 OPEN_PATHS = frozenset({"/", "/healthz", "/readyz", "/v1/session"})
+SIGN_IN = "/v1/session"
 OPEN_FOLDER = f"{STATIC}/"
 MAX_BODY = 4 * 1024 * 1024
 _UPLOADS = re.compile(r"/v1/skills|/v1/jobs/[^/]+/upload")
@@ -33,35 +39,60 @@ class BodyTooLarge(HTTPException):
         super().__init__(413, _too_large(limit))
 
 
+HERE = Entrance(host="127.0.0.1")
+Refusal = tuple[Code, str] | tuple[Code, str, None, Mapping[str, str]]
+
+
 class Guard:
-    def __init__(self, app: ASGIApp, *, door: Door, hosts: Collection[str], max_upload: int) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        door: Door,
+        hosts: Collection[str],
+        max_upload: int,
+        entrance: Entrance = HERE,
+        rates: Rates | None = None,
+        patience: Patience = PATIENCE,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._app = app
         self._door = door
         self._hosts = frozenset(host.lower() for host in hosts)
         self._max_upload = max_upload
+        self._entrance = entrance
+        self._rates = rates or Rates(0)
+        self._patience = patience
+        self._monotonic = monotonic
         self.traffic = Traffic()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
+        headers = Headers(scope=scope)
+        scope = self._entrance.seen_from(scope, headers)
+        is_secure = self._entrance.is_known_by_name(scope, _host_name(headers.get("host", "")))
+        has_begun = False
 
-        async def send_dated(message: Message) -> None:
+        async def send_complete(message: Message) -> None:
+            nonlocal has_begun
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                headers["Date"] = formatdate(time.time(), usegmt=True)
-                headers["X-Content-Type-Options"] = "nosniff"
+                has_begun = True
+                sent.complete(MutableHeaders(scope=message), is_secure=is_secure)
             await send(message)
 
-        headers = Headers(scope=scope)
-        who = self._who(scope, headers)
-        refusal = self._refusal(scope, headers, who)
+        refusal: Refusal | None = address.oversize(scope)
+        who: Caller | TurnkeeperError | None = None
+        if refusal is None:
+            who = self._who(scope, headers)
+            refusal = self._refusal(scope, headers, who)
         if refusal is not None:
-            await problem(*refusal)(scope, receive, send_dated)
+            await problem(*refusal)(scope, receive, send_complete)
             return
+        body = timed(_limited(receive, self._limit(scope["path"])), self._patience, lambda: has_begun)
         with self.traffic.counted():
             known = who if isinstance(who, Caller) else None
-            limit = self._limit(scope["path"])
-            await self._app({**scope, CALLER: known}, _limited(receive, limit), send_dated)
+            await self._app({**scope, CALLER: known}, body, send_complete)
 
     def _who(self, scope: Scope, headers: Mapping[str, str]) -> Caller | TurnkeeperError | None:
         """Or why they are not welcome any more: to whom the door is open, that does not matter."""
@@ -72,7 +103,7 @@ class Guard:
 
     def _refusal(
         self, scope: Scope, headers: Mapping[str, str], who: Caller | TurnkeeperError | None
-    ) -> tuple[Code, str] | None:
+    ) -> Refusal | None:
         host = _host_name(headers.get("host", ""))
         if host not in self._hosts:
             # A page of another site that resolves its own name to this machine still sends its own Host.
@@ -81,8 +112,11 @@ class Guard:
                 f"this service does not answer for {host!r}; see TURNKEEPER_ALLOWED_HOSTS",
             )
         origin = headers.get("origin")
-        if origin is not None and _site(origin) != headers["host"].lower():
+        if origin is not None and not self._entrance.is_own_page(origin, scope, headers["host"]):
             return Code.ORIGIN_NOT_ALLOWED, f"requests from pages of {origin!r} are not accepted"
+        refusal = self._too_often(scope, who) or self._key_in_url(scope)
+        if refusal is not None:
+            return refusal
         if not is_open(scope["path"]):
             if who is None:
                 return Code.UNAUTHORIZED, "send a key or the token as 'Authorization: Bearer KEY', or sign in"
@@ -90,9 +124,31 @@ class Guard:
                 return who.code, who.message
             if _is_page(who) and not _is_from_our_page(scope["method"], headers):
                 return Code.ORIGIN_NOT_ALLOWED, "the cookie of the page is good for calls of the page alone"
+            if who.asked is not None and scope["path"] != ANSWER:
+                return Code.LINK_NOT_FOR_THIS, f"a link is good for {ANSWER} and nothing else"
         length, limit = headers.get("content-length", "0"), self._limit(scope["path"])
         if length.isdigit() and int(length) > limit:
             return Code.BODY_TOO_LARGE, _too_large(limit)
+        return None
+
+    def _too_often(self, scope: Scope, who: Caller | TurnkeeperError | None) -> Refusal | None:
+        """Strangers count wherever a guess would tell them something; the page and its files are for everybody."""
+        path, now = scope["path"], self._monotonic()
+        if not isinstance(who, Caller):
+            may_guess = not is_open(path) or path == SIGN_IN or bool(address.given_as_key(scope))
+            seconds = self._rates.stranger(_peer(scope), now) if may_guess else 0.0
+        else:
+            seconds = 0.0 if is_open(path) else self._rates.caller(_bucket(who), now)
+        if not seconds:
+            return None
+        wait = retry_after(seconds)
+        words = f"too many requests in too short a time; try again in {wait} s"
+        return Code.RATE_LIMITED, words, None, {"Retry-After": wait}
+
+    def _key_in_url(self, scope: Scope) -> Refusal | None:
+        given = address.given_as_key(scope)
+        if address.has_key(scope) or any(map(self._door.is_token, given)):
+            return Code.KEY_IN_URL, address.KEY_IN_URL
         return None
 
     def _limit(self, path: str) -> int:
@@ -101,6 +157,12 @@ class Guard:
 
 def is_open(path: str) -> bool:
     return path in OPEN_PATHS or path.startswith(OPEN_FOLDER)
+
+
+def _bucket(caller: Caller) -> str:
+    """Whoever was given a link must not be able to use up what its maker may ask."""
+    asked = caller.asked
+    return f"link {asked.run_id} {asked.interaction_id}" if asked else caller.key_id or ""
 
 
 def _is_page(caller: Caller) -> bool:
@@ -130,11 +192,9 @@ def _limited(receive: Receive, limit: int) -> Receive:
     return counted
 
 
-def _site(origin: str) -> str:
-    try:
-        return urlsplit(origin).netloc.lower()
-    except ValueError:
-        return ""
+def _peer(scope: Scope) -> str:
+    client = scope.get("client")
+    return str(client[0]) if client else ""
 
 
 def _host_name(host: str) -> str:

@@ -17,6 +17,7 @@ from turnkeeper.core.errors import CursorInvalid, InvalidRequest
 from turnkeeper.core.fcmp import instant
 from turnkeeper.core.run import Idempotency, Interaction, Mode, Run
 from turnkeeper.core.statechart import State
+from turnkeeper.runtime.jobs import Receipt
 from turnkeeper.store.base import RunFilter
 from turnkeeper.web import schemas, views
 from turnkeeper.web.bodies import JsonRoute
@@ -129,14 +130,7 @@ async def reply(run_id: RunId, body: schemas.Reply, house: HouseOf, by: By) -> d
     receipt = await house.jobs.reply(
         run_id, body.interaction_id, body.response, by=by, idempotency_key=body.idempotency_key
     )
-    return {
-        "request_id": run_id,
-        "status": receipt.run.state.value,
-        "accepted": True,
-        "interaction_id": receipt.interaction_id,
-        "resolution_mode": receipt.answer.resolution_mode.value,
-        "accepted_at": instant(receipt.answer.at),
-    }
+    return receipt_view(receipt)
 
 
 @router.get("/{run_id}/interaction/history", response_model=schemas.History)
@@ -166,6 +160,17 @@ async def cancel(run_id: RunId, house: HouseOf, by: By) -> dict[str, Any]:
     """Idempotent. A live process is ended first: until then the run shows `ending`."""
     run = await house.jobs.cancel(run_id, by=by)
     return {"request_id": run.id, "status": run.state.value, "ending": views.ending_view(run.ending)}
+
+
+def receipt_view(receipt: Receipt) -> dict[str, Any]:
+    return {
+        "request_id": receipt.run.id,
+        "status": receipt.run.state.value,
+        "accepted": True,
+        "interaction_id": receipt.interaction_id,
+        "resolution_mode": receipt.answer.resolution_mode.value,
+        "accepted_at": instant(receipt.answer.at),
+    }
 
 
 def _digest(body: Any) -> str:

@@ -32,6 +32,7 @@ STATUS: dict[Code, int] = {
     Code.NOT_ALLOWED_FOR_KEY: 403,
     Code.HOST_NOT_ALLOWED: 403,
     Code.ORIGIN_NOT_ALLOWED: 403,
+    Code.LINK_NOT_FOR_THIS: 403,
     Code.SKILL_NOT_FOUND: 404,
     Code.ENGINE_NOT_FOUND: 404,
     Code.RUN_NOT_FOUND: 404,
@@ -39,6 +40,7 @@ STATUS: dict[Code, int] = {
     Code.KEY_NOT_FOUND: 404,
     Code.NOT_FOUND: 404,
     Code.METHOD_NOT_ALLOWED: 405,
+    Code.REQUEST_TIMEOUT: 408,
     Code.KEY_NAME_TAKEN: 409,
     Code.KEY_NOT_REVOCABLE: 409,
     Code.RUN_NOT_WAITING: 409,
@@ -52,8 +54,13 @@ STATUS: dict[Code, int] = {
     Code.IDEMPOTENCY_KEY_REUSED: 409,
     Code.RESULT_NOT_AVAILABLE: 409,
     Code.ENGINE_NOT_READY: 409,
+    Code.LINK_DEAD: 410,
+    Code.LINK_EXPIRED: 410,
     Code.BODY_TOO_LARGE: 413,
+    Code.URL_TOO_LONG: 414,
     Code.QUEUE_FULL: 429,
+    Code.RATE_LIMITED: 429,
+    Code.HEADERS_TOO_LARGE: 431,
     Code.INTERNAL_ERROR: 500,
     Code.STORAGE_UNAVAILABLE: 503,
     Code.SHUTTING_DOWN: 503,
@@ -84,7 +91,7 @@ def problem(
     }
     sent = dict(headers or {})
     if status in (429, 503, 507):
-        sent["Retry-After"] = str(RETRY_AFTER_SEC)
+        sent.setdefault("Retry-After", str(RETRY_AFTER_SEC))
     if status == 401:
         sent["WWW-Authenticate"] = "Bearer"
     return JSONResponse(body, status, sent, media_type="application/problem+json")
@@ -140,6 +147,8 @@ async def _http(request: Request, error: Exception) -> Response:
     if error.status_code == 405:
         message = f"{request.url.path} does not take {request.method}"
         return problem(Code.METHOD_NOT_ALLOWED, message, headers={"Allow": _allowed(request)})
+    if error.status_code == 408:
+        return problem(Code.REQUEST_TIMEOUT, str(error.detail), headers={"Connection": "close"})
     if error.status_code == 413:
         return problem(Code.BODY_TOO_LARGE, str(error.detail))
     return problem(Code.INVALID_REQUEST, str(error.detail))

@@ -249,12 +249,15 @@ class PendingOut(BaseModel):
     pending: Pending | None
 
 
-class Reply(Strict):
-    interaction_id: Annotated[int, Field(ge=1, le=LARGEST), BeforeValidator(number)]
+class Words(Strict):
     response: Annotated[str | dict[str, Any] | list[Any] | int | float | bool, AfterValidator(_storable)] = (
         Field(description='Any text. `{"text": "…"}` is unwrapped, other JSON is passed on as text.')
     )
     idempotency_key: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+
+
+class Reply(Words):
+    interaction_id: Annotated[int, Field(ge=1, le=LARGEST), BeforeValidator(number)]
 
 
 class ReplyOut(BaseModel):

@@ -88,6 +88,9 @@ class SignInCode(BaseModel):
     code: str
     url: str
     expires_at: str
+    public: bool = Field(
+        description="The address is that of `public_url`; else it is by the name that the request came by."
+    )
 
 
 class Health(BaseModel):

@@ -14,6 +14,11 @@ from turnkeeper.web.parts import CallerOf, DoorOf, HouseOf, problems
 router = APIRouter(prefix="/v1/session", tags=["session"], route_class=JsonRoute)
 
 
+def base_url(request: Request) -> str:
+    """What addresses that are handed out begin with: as the settings tell, else as this request came."""
+    return request.app.state.public_url or str(request.base_url).rstrip("/")
+
+
 @router.post("", response_model=schemas.SignedIn, responses=problems(401))
 async def sign_in(
     body: schemas.SignIn, door: DoorOf, house: HouseOf, request: Request, response: Response
@@ -47,6 +52,7 @@ async def new_code(door: DoorOf, caller: CallerOf, request: Request, response: R
     response.headers["Cache-Control"] = "no-store"
     return {
         "code": made.code,
-        "url": f"{str(request.base_url).rstrip('/')}/#code={made.code}",
+        "url": f"{base_url(request)}/#code={made.code}",
         "expires_at": instant(made.expires_at),
+        "public": request.app.state.public_url is not None,
     }

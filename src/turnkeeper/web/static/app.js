@@ -4,6 +4,7 @@ import { Header } from "./frame/header.js";
 import { startWatch, waiting } from "./frame/watch.js";
 import { Announcer } from "./lib/announce.js";
 import { reachable, signedIn } from "./lib/api.js";
+import { isLinkAddress, takeLink } from "./lib/guest.js";
 import { useKeys } from "./lib/keys.js";
 import { Button, Empty, Loading, Notice } from "./lib/parts.js";
 import { html, render, useEffect, useRef, useState } from "./lib/preact.js";
@@ -16,8 +17,11 @@ import { Inbox } from "./pages/inbox.js";
 import { SignIn } from "./pages/signin.js";
 import en from "./words/frame.en.js";
 import zh from "./words/frame.zh.js";
+import guestEn from "./words/guest.en.js";
+import guestZh from "./words/guest.zh.js";
 
 addWords({ en, zh });
+addWords({ en: guestEn, zh: guestZh });
 
 /** Pages that are loaded when somebody goes there, and what they are given. */
 const PAGES = {
@@ -112,7 +116,19 @@ function App({ arrivalProblem }) {
   </div>`;
 }
 
+/** Whoever has a link sees its question and nothing else, also in a browser that is signed in. */
+async function startGuest(link) {
+  const { Guest } = await import("./pages/guest.js");
+  const place = document.getElementById("app");
+  place.replaceChildren();
+  render(html`<${Guest} link=${link} />`, place);
+}
+
 async function start() {
+  const link = takeLink();
+  // From the page to a link and back only the part behind `#` changes; they are two pages all the same.
+  addEventListener("hashchange", () => (isLinkAddress() || link !== null) && location.reload());
+  if (link !== null) return startGuest(link);
   const code = takeCode();
   const arrival = code === null ? lookForSession() : signInByCode(code);
   PAGES[currentRoute().page][0]().catch(() => {}); // its modules come meanwhile; the page itself tells if they do not

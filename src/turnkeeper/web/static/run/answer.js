@@ -13,6 +13,7 @@ import { keepFocus } from "./focus.js";
 import { hasArrived, Late, lateTitle } from "./late.js";
 import { PermissionFacts } from "./permission.js";
 import { choicesOf, isTooLate, sendReply } from "./reply.js";
+import { Share } from "./share.js";
 
 /** Choices that nobody should make by one stray key: a number only goes there. */
 const CAREFUL = new Set(["permission", "risk_ack"]);
@@ -59,7 +60,7 @@ function OwnWords({ text, label, hint, busy, isOff, onInput, onSend }) {
 const unsent = (words, runId, id) => (words.trim() ? words : leftOver(runId, id));
 
 /** Text of the open question, kept as a draft; what is left over when the question goes becomes `late`. */
-function useDraft(runId, pending) {
+export function useDraft(runId, pending) {
   const id = pending?.interaction_id ?? null;
   const [text, setText] = useState(() => (id === null ? "" : readDraft(runId, id)));
   const [late, setLate] = useState(() => strandedDraft(runId, id));
@@ -137,7 +138,7 @@ function FormAnswer({ runId, id, fields, busy, onSend }) {
   </form>`;
 }
 
-function Ask({ runId, pending, draft, sending }) {
+export function Ask({ runId, pending, draft, sending }) {
   const { busy, problem, send } = sending;
   const id = pending.interaction_id;
   const choices = choicesOf(pending);
@@ -201,7 +202,8 @@ export function AnswerBox({ live, view, answers, onSent }) {
     ${pending &&
     html`<h2 class="small">${titleOf(pending)}</h2>
       ${may("answer")
-        ? html`<${Ask} runId=${run.run_id} pending=${pending} draft=${draft} sending=${sending} />`
+        ? html`<${Ask} runId=${run.run_id} pending=${pending} draft=${draft} sending=${sending} />
+            <${Share} key=${pending.interaction_id} runId=${run.run_id} interactionId=${pending.interaction_id} />`
         : html`<p class="muted">${t("answer.notYours")}</p>`}`}
   </section>`;
 }
