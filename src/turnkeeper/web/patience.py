@@ -152,6 +152,10 @@ class PatientProtocol(H11Protocol):
     def _leave(self) -> None:
         """What is still coming is thrown away for a moment: the kernel would answer it by taking our words back."""
         self._is_refused = True
+        if self.cycle is not None and not self.cycle.response_complete:
+            # Its body is not what it should be: whoever reads it is told that nobody is there any more.
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
         self._limit = self.loop.call_later(self.patience.linger_sec, self.transport.close)
         if self.transport.can_write_eof():
             self.transport.write_eof()
