@@ -31,6 +31,7 @@ def settings(plan: Plan) -> dict[str, str]:
     return {
         "TURNKEEPER_SLOTS": str(plan.in_flight),
         "TURNKEEPER_MAX_QUEUED": "10000",
+        "TURNKEEPER_RATE_LIMIT": "0",
         "TURNKEEPER_TIMEOUTS__FIRST_BYTE_SEC": "300",
         "TURNKEEPER_TIMEOUTS__IDLE_SEC": "300",
         "TURNKEEPER_TIMEOUTS__TURN_SEC": "600",

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 import pytest
 import uvicorn
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
@@ -107,7 +107,7 @@ async def served(
     Protocol.patience = patience
     app = Starlette(
         routes=[Route(path, each, methods=["GET", "POST"]) for path, each in ROUTES.items()],
-        exception_handlers={TooSlow: problems._http},
+        exception_handlers={TooSlow: problems._http, ClientDisconnect: problems._gone},
     )
     guard = Guard(app, door=DOOR, hosts=["localhost"], max_upload=1 << 20, patience=patience)
     config = uvicorn.Config(
@@ -232,6 +232,18 @@ class TestBody:
             assert (await line.answer())[0] == 200
             await line.say(b"words")
             assert await line.is_closed()
+
+    async def test_body_that_is_no_body_is_refused_and_nobody_answers_it_twice(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        async with served(HASTY) as connect:
+            line = await connect()
+            await line.say(b"POST /taken " + HEAD + b"Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n")
+            await line.say(b"no size\r\n")
+            status, body = await line.answer()
+            assert (status, json.loads(body)["code"]) == (400, "INVALID_REQUEST")
+            assert await line.is_closed()
+        assert not [record for record in caplog.records if "ASGI" in record.getMessage()]
 
 
 class TestAnswers:

@@ -16,7 +16,7 @@ import h11
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import Message, Receive
-from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
+from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol, RequestResponseCycle
 
 from turnkeeper.core.errors import Code
 from turnkeeper.web import headers
@@ -152,6 +152,11 @@ class PatientProtocol(H11Protocol):
     def _leave(self) -> None:
         """What is still coming is thrown away for a moment: the kernel would answer it by taking our words back."""
         self._is_refused = True
+        cycle: RequestResponseCycle | None = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            # Its body is not what it should be: whoever reads it is told that nobody is there any more.
+            cycle.disconnected = True
+            cycle.message_event.set()
         self._limit = self.loop.call_later(self.patience.linger_sec, self.transport.close)
         if self.transport.can_write_eof():
             self.transport.write_eof()
