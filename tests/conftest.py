@@ -14,8 +14,8 @@ settings.register_profile("ci", settings.get_profile("local"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
-# Whether bubblewrap is installed must not decide what the tests see; those of the sandbox choose for themselves. Engines
-# in the tests are scripts of ours, and may be root if whoever runs the tests is.
+# Whether bubblewrap is installed must not decide what the tests see; those of the sandbox choose for themselves.
+# Engines in the tests are scripts of ours, and may be root if whoever runs the tests is.
 os.environ.setdefault("TURNKEEPER_SANDBOX__MODE", "off")
 os.environ.setdefault("TURNKEEPER_ALLOW_ROOT", "1")
 
