@@ -6,6 +6,7 @@ limits cannot hold. The network is not walled off: the models are out there.
 
 from __future__ import annotations
 
+import os
 import re
 import resource
 import shutil
@@ -21,6 +22,9 @@ MB = 1024 * 1024
 SHARED = ("/tmp", "/var/tmp", "/dev/shm")
 """Places where every program may leave things about; inside they are one folder of the run, so that a disk limit counts
 it and nothing is kept in memory."""
+NOBODY = "65534"
+"""Who root is inside. As root an agent could build no walls of its own there: the kernel wants a capability for that
+which nobody has inside, and Codex asks for a permission only where it can."""
 UNSHARED = ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
 _REFUSED = re.compile(r"^(?:bwrap|prlimit|env|/usr/bin/env|/bin/env): .+", re.MULTILINE)
 _REFUSALS = (1, 126, 127)
@@ -61,6 +65,8 @@ class Tools:
 
     bwrap: str
     prlimit: str
+    is_root: bool = False
+    """Whoever builds them is."""
 
 
 def tools() -> Tools | str:
@@ -70,7 +76,7 @@ def tools() -> Tools | str:
         return f"bubblewrap is not installed ({PACKAGE})"
     if prlimit is None:
         return "prlimit is not installed (apt install util-linux)"
-    return Tools(bwrap, prlimit)
+    return Tools(bwrap, prlimit, os.geteuid() == 0)
 
 
 def words(tools: Tools, there: Mounts, limits: Limits) -> tuple[str, ...]:
@@ -80,6 +86,7 @@ def words(tools: Tools, there: Mounts, limits: Limits) -> tuple[str, ...]:
         tools.bwrap,
         *UNSHARED,
         *("--cap-drop", "ALL"),
+        *(("--uid", NOBODY, "--gid", NOBODY) if tools.is_root else ()),
         *("--proc", "/proc", "--dev", "/dev"),
         *_laid(there),
         *_closed(there),
