@@ -18,7 +18,7 @@ from turnkeeper.engines.sandbox import MB, Limits
 
 log = logging.getLogger(__name__)
 
-LOOK_SEC, WEIGH_SEC = 1.0, 10.0
+LOOK_SEC, WEIGH_SEC = 1.0, 5.0
 """Between two looks at the processes, and at the disk."""
 SHARE = 20
 """A look that takes long is followed by a pause that is so many times as long."""

@@ -26,8 +26,9 @@ NOBODY = "65534"
 """Who root is inside. As root an agent could build no walls of its own there: the kernel wants a capability for that
 which nobody has inside, and Codex asks for a permission only where it can."""
 UNSHARED = ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
-_REFUSED = re.compile(r"^(?:bwrap|prlimit|env|/usr/bin/env|/bin/env): .+", re.MULTILINE)
-_REFUSALS = (1, 126, 127)
+_REFUSED = re.compile(r"^bwrap: .+", re.MULTILINE)
+_NOT_FOUND = (126, 127)
+"""What a shell, and whoever starts a program for another, exits with if it cannot be started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,11 +136,12 @@ def _limited(tools: Tools, limits: Limits) -> tuple[str, ...]:
 
 def refusal(code: int | None, stderr: str) -> str | None:
     """Why the engine was never started, if it was not: there is no way but through the walls."""
-    found = _REFUSED.search(stderr) if code in _REFUSALS else None
-    if found is None:
+    told = _REFUSED.findall(stderr) if code not in _NOT_FOUND else stderr.strip().splitlines()
+    if not code or not (told or code in _NOT_FOUND):
         return None
+    words = told[-1].strip() if told else f"exit code {code}"
     return (
-        f"the engine could not be started in its sandbox: {found[0].strip()}. If it needs files that are not there, "
+        f"the engine could not be started in its sandbox: {words}. If it needs files that are not there, "
         "name them in the setting sandbox.read; `turnkeeper doctor` tries the sandbox itself"
     )
 
