@@ -9,14 +9,14 @@ from tests.walls import needs_walls
 
 pytestmark = needs_walls
 
-REQUIRED = {"sandbox": {"mode": "required"}}
+REQUIRED = {"mode": "required"}
 LOOK = "cat note.txt; ls -A ~/..; id -u"
 """The run's folder holds workspace, home and logs: an agent sees the first two."""
 
 
 @each_engine
 async def test_a_turn_a_tool_and_a_resume(live: Live) -> None:
-    async with live.service(**REQUIRED) as place:
+    async with live.service(sandbox=REQUIRED) as place:
         run_id = await live.start(place, f"[[shell:echo forty-two > note.txt; {LOOK}]]", **INTERACTIVE)
         run = await reaches(place, run_id, "waiting_user")
         assert (run["sandbox"], run["warnings"]) == ("bubblewrap", [])
@@ -33,7 +33,7 @@ async def test_a_turn_a_tool_and_a_resume(live: Live) -> None:
 @each("claude", "codex")
 async def test_a_permission_is_asked_for_and_given(live: Live) -> None:
     """Codex asks only where it can build walls of its own: inside ours it must still be able to."""
-    async with live.service(**REQUIRED) as place:
+    async with live.service(sandbox=REQUIRED) as place:
         run_id = await live.start(
             place, "[[write:note.txt]]", execution_mode="interactive", permissions="ask"
         )
