@@ -27,7 +27,8 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "skills"
 
 def environment(home: Path, **more: str) -> dict[str, str]:
     """Nothing of the person who runs the tests: neither their settings nor their folders."""
-    kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}
+    names = ("PATH", "LANG", "LC_ALL", "TURNKEEPER_SANDBOX__MODE", "TURNKEEPER_ALLOW_ROOT")
+    kept = {name: os.environ[name] for name in names if name in os.environ}
     return kept | {"HOME": str(home), "PYTHONWARNINGS": "error"} | more
 
 

@@ -48,7 +48,8 @@ def env(tmp_path: Path) -> dict[str, str]:
     home = tmp_path / "home"
     home.mkdir()
     # A free port: two of these tests, or a service that somebody really uses, must not meet.
-    kept = {name: os.environ[name] for name in ("LANG", "LC_ALL", "TMPDIR") if name in os.environ}
+    names = ("LANG", "LC_ALL", "TMPDIR", "TURNKEEPER_SANDBOX__MODE", "TURNKEEPER_ALLOW_ROOT")
+    kept = {name: os.environ[name] for name in names if name in os.environ}
     return {**kept, "HOME": str(home), "PATH": "/usr/local/bin:/usr/bin:/bin", "TURNKEEPER_PORT": "0"}
 
 
