@@ -23,7 +23,7 @@ from typing import IO, Any, Protocol
 
 import httpx
 
-from tests import sound
+from tests import sound, surroundings
 from tests.sound import assert_judged_alike as assert_judged_alike
 from tests.sound import assert_log as assert_log
 from turnkeeper.engines import census
@@ -31,6 +31,8 @@ from turnkeeper.runtime.clock import utc_now
 from turnkeeper.settings import Settings, load_settings
 from turnkeeper.web.door import Door
 from turnkeeper.wiring import Service, running
+
+surroundings.settle()
 
 SKILLS = Path(__file__).parent / "fakes" / "skills"
 TOKEN = "a-token-for-tests-only"

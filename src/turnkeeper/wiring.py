@@ -118,6 +118,8 @@ async def running(settings: Settings, *, clock: Clock = utc_now) -> AsyncIterato
         if house.alarm is not None:
             house.alarm.start()
         undo.enter_context(beacon.lit(settings.data_dir, _beacon(_url(listener), house)))
+        if house.sandbox.kind is SandboxKind.OFF:
+            log.warning("AGENTS HAVE NO SANDBOX, and can do all that this user can: %s", house.sandbox.reason)
         yield Service(_url(listener), token, house, door, guard.traffic)
 
 
@@ -212,10 +214,7 @@ def _own_sandbox(settings: Settings) -> Sandbox:
     for path in settings.sandbox.read:
         if not path.exists():
             log.warning("sandbox.read names %s, which does not exist", path)
-    sandbox = known_sandbox(settings, settings.data_dir)
-    if sandbox.kind is SandboxKind.OFF:
-        log.warning("AGENTS HAVE NO SANDBOX, and can do all that this user can: %s", sandbox.reason)
-    return sandbox
+    return known_sandbox(settings, settings.data_dir)
 
 
 def known_sandbox(settings: Settings, data_dir: Path) -> Sandbox:

@@ -157,7 +157,7 @@ def _walls(mode: str, effective: str, reason: str | None) -> Check:
     if effective != SandboxKind.OFF:
         return Check("sandbox", Outcome.OK, f"{effective} (sandbox.mode is {mode})")
     fix = UNWALL if mode == SandboxMode.OFF else PACKAGE
-    return Check("sandbox", Outcome.WARN, f"agents have none: {reason} (sandbox.mode is {mode})", fix)
+    return Check("sandbox", Outcome.WARN, f"agents have none: {reason}", fix)
 
 
 # The service
