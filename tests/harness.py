@@ -24,7 +24,7 @@ from typing import IO, Any, Protocol
 import httpx
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from tests import sound
+from tests import sound, surroundings
 from tests.sound import assert_judged_alike as assert_judged_alike
 from tests.sound import assert_log as assert_log
 from turnkeeper.core.access import Caller
@@ -33,6 +33,8 @@ from turnkeeper.runtime.clock import utc_now
 from turnkeeper.settings import Settings, load_settings
 from turnkeeper.web.door import CALLER, Door
 from turnkeeper.wiring import Service, running
+
+surroundings.settle()
 
 SKILLS = Path(__file__).parent / "fakes" / "skills"
 TOKEN = "a-token-for-tests-only"

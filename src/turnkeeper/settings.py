@@ -22,7 +22,7 @@ from pydantic_settings import (
 
 from turnkeeper.core.errors import SettingsInvalid
 from turnkeeper.core.retention import Limits, Part
-from turnkeeper.core.run import Permissions, Timeouts
+from turnkeeper.core.run import Permissions, SandboxMode, Timeouts
 
 Seconds = Annotated[float, Field(gt=0, le=365 * 24 * 3600)]
 Days = Annotated[float, Field(gt=0, le=100 * 365)]
@@ -36,7 +36,7 @@ OURS = frozenset({"HOME", "TMPDIR", "TURNKEEPER_RUN"})
 """Variables that are the run's own."""
 NOT_SETTINGS = frozenset({"CONFIG", "RUN", "URL"})
 """Names with our prefix that mean something else: this file's path, the mark of an engine, a client's server."""
-NESTED = frozenset({"ENGINES", "RETENTION", "TIMEOUTS"})
+NESTED = frozenset({"ENGINES", "RETENTION", "SANDBOX", "TIMEOUTS"})
 """Settings that have settings below them, after two underscores."""
 
 _LIMITS = Timeouts()
@@ -79,6 +79,30 @@ class RetentionSettings(BaseModel):
         ]
         # Last: what is too old may be all that is too much.
         return (*ages, *([Limits(keep_bytes=int(self.max_gb * GB))] if self.max_gb is not None else []))
+
+
+class SandboxSettings(BaseModel):
+    """What an agent may touch, and how much of the machine it may use."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    mode: SandboxMode = SandboxMode.AUTO
+    read: Annotated[tuple[Path, ...], NoDecode] = ()
+    max_processes: int = Field(default=2048, ge=1)
+    max_memory_mb: int | None = Field(default=None, ge=1)
+    max_open_files: int = Field(default=16384, ge=64)
+    max_file_mb: int = Field(default=10_000, ge=1)
+    max_disk_mb: int = Field(default=20_000, ge=1)
+
+    @field_validator("read", mode="before")
+    @classmethod
+    def _paths(cls, value: Any) -> Any:
+        return tuple(part for part in value.split(os.pathsep) if part) if isinstance(value, str) else value
+
+    @field_validator("read")
+    @classmethod
+    def _read(cls, value: tuple[Path, ...]) -> tuple[Path, ...]:
+        return tuple(_absolute(path) for path in value)
 
 
 class EngineSettings(BaseModel):
@@ -158,6 +182,8 @@ class Settings(BaseSettings):
     min_free_mb: int = Field(default=256, ge=0)
     timeouts: TimeoutSettings = TimeoutSettings()
     retention: RetentionSettings = RetentionSettings()
+    sandbox: SandboxSettings = SandboxSettings()
+    allow_root: bool = False
     engines: dict[str, EngineSettings] = Field(default_factory=dict)
 
     @field_validator("skills_dir", mode="before")

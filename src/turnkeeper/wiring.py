@@ -18,16 +18,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import uvicorn
+from platformdirs import user_config_path
 
 from turnkeeper import __version__, beacon
 from turnkeeper.beacon import TOKEN, Beacon
 from turnkeeper.core.errors import SettingsInvalid
 from turnkeeper.core.keys import id_in
-from turnkeeper.engines import managed, names
+from turnkeeper.core.run import SandboxKind
+from turnkeeper.engines import managed, names, probe
 from turnkeeper.engines.base import Engine, EngineConfig
 from turnkeeper.engines.managed import Installed as Installed
 from turnkeeper.engines.managed import Report
+from turnkeeper.engines.mounts import Places
 from turnkeeper.engines.registry import engines
+from turnkeeper.engines.sandbox import Limits, Sandbox
 from turnkeeper.failpoints import Deed, around
 from turnkeeper.runtime.alarm import alarm_of
 from turnkeeper.runtime.clock import Clock, utc_now
@@ -38,7 +42,7 @@ from turnkeeper.runtime.doctor import Visit, examine
 from turnkeeper.runtime.house import House, Parts
 from turnkeeper.runtime.intake import Policy
 from turnkeeper.runtime.stage import Stage
-from turnkeeper.settings import EngineSettings, Settings, default_data_dir
+from turnkeeper.settings import EngineSettings, SandboxSettings, Settings, default_data_dir
 from turnkeeper.skills.durable import write_whole
 from turnkeeper.skills.install import Library
 from turnkeeper.skills.package import Shelf
@@ -126,6 +130,8 @@ async def running(settings: Settings, *, clock: Clock = utc_now) -> AsyncIterato
         url = _url(listener, entrance.scheme)
         cert = await asyncio.to_thread(entrance.certificate)
         undo.enter_context(beacon.lit(settings.data_dir, _beacon(url, house, cert)))
+        if house.sandbox.kind is SandboxKind.OFF:
+            log.warning("AGENTS HAVE NO SANDBOX, and can do all that this user can: %s", house.sandbox.reason)
         yield Service(url, token, house, door, guard.traffic, settings.public_url)
 
 
@@ -182,6 +188,11 @@ async def open_house(settings: Settings, clock: Clock) -> House:
         if not folder.is_dir():
             log.warning("there is no folder of skills at %s; they are found as soon as there is one", folder)
     store = await SqliteStore.open(settings.data_dir)
+    try:
+        sandbox = await asyncio.to_thread(_own_sandbox, settings)
+    except BaseException:
+        await store.close()
+        raise
     shelf = Shelf(settings.skill_folders)
     library = Library(settings.managed_skills, shelf)
     library.repair()
@@ -204,8 +215,43 @@ async def open_house(settings: Settings, clock: Clock) -> House:
         clock=clock,
         alarm=alarm_of(asyncio.get_running_loop()),
         retention=settings.retention.limits(),
+        sandbox=sandbox,
     )
     return House(parts)
+
+
+def _own_sandbox(settings: Settings) -> Sandbox:
+    """Of the service that has the data directory. Blocking."""
+    probe.tidy(settings.data_dir)
+    for path in settings.sandbox.read:
+        if not path.exists():
+            log.warning("sandbox.read names %s, which does not exist", path)
+    return known_sandbox(settings, settings.data_dir)
+
+
+def known_sandbox(settings: Settings, data_dir: Path) -> Sandbox:
+    """As the settings want it, and as it works on this machine. Blocking: it is tried, in that folder."""
+    wanted = settings.sandbox
+    config = os.environ.get("TURNKEEPER_CONFIG")
+    places = Places(
+        data_dir=data_dir,
+        home=Path(os.path.expanduser("~")),  # noqa: PTH111 (never raises)
+        secret=(user_config_path("turnkeeper"), *([Path(config).absolute()] if config else [])),
+        read=wanted.read,
+    )
+    return probe.settle(wanted.mode, places, _limits(wanted))
+
+
+def _limits(wanted: SandboxSettings) -> Limits:
+    mb = 1024 * 1024
+    whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return Limits(
+        processes=wanted.max_processes,
+        memory=wanted.max_memory_mb * mb if wanted.max_memory_mb else whole * 3 // 4,
+        open_files=wanted.max_open_files,
+        file=wanted.max_file_mb * mb,
+        disk=wanted.max_disk_mb * mb,
+    )
 
 
 @contextlib.asynccontextmanager
@@ -233,6 +279,7 @@ def known_engines(settings: Settings) -> dict[str, Engine]:
             config=each.config,
             login_home=each.login_home,
             managed=settings.engine_folder,
+            refuses_root=os.geteuid() == 0 and not settings.allow_root,
             data_dir=None if settings.data_dir == default_data_dir() else settings.data_dir,
         )
         for name, each in chosen.items()
@@ -271,6 +318,7 @@ async def examine_engine(
             with_turn=with_turn,
             as_resident=as_resident,
             asking=asking,
+            sandbox=await asyncio.to_thread(known_sandbox, settings, Path(root)),
             report=report,
         )
         return await examine(known_engines(settings)[name], visit)

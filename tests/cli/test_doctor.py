@@ -24,6 +24,8 @@ from tests.cli.test_serve import by_the_rules, served, turnkeeper
 from tests.crash.restarts import Daemon, started
 from tests.harness import TOKEN
 from tests.spec.scripts import ASK, STICKY, script
+from tests.surroundings import SETTLED
+from tests.walls import needs_walls
 from turnkeeper import __version__, beacon
 from turnkeeper.beacon import Beacon
 from turnkeeper.cli import app
@@ -42,7 +44,14 @@ class Ended:
 def look(data_dir: Path, *words: str, **env: str | None) -> Ended:
     """In this process: starting one for each costs more than all the rest."""
     others = dict.fromkeys(os.environ, None)
-    given = {**others, "HOME": str(data_dir.parent), "PATH": "/nowhere", "TURNKEEPER_TOKEN": TOKEN, **env}
+    given = {
+        **others,
+        **SETTLED,
+        "HOME": str(data_dir.parent),
+        "PATH": "/nowhere",
+        "TURNKEEPER_TOKEN": TOKEN,
+        **env,
+    }
     ended = CliRunner().invoke(app, ["doctor", "--data-dir", str(data_dir), *words], env=given)
     assert ended.exception is None or isinstance(ended.exception, SystemExit), ended.exception
     return Ended(ended.exit_code, ended.stdout, ended.stderr)
@@ -102,7 +111,7 @@ class TestRunning:
         assert line(ended, "codex").startswith(
             "- codex there is no program 'codex' on the PATH of the service"
         )
-        assert ended.stdout.splitlines()[-1] == f"Turnkeeper {__version__}: good"
+        assert ended.stdout.splitlines()[-1] == f"Turnkeeper {__version__}: good, 1 warning"
 
     def test_whatever_address_it_listens_on(self, tmp_path: Path) -> None:
         """Given in other words, it is none that the service answers for."""
@@ -152,6 +161,34 @@ def test_a_disk_that_is_almost_full(tmp_path: Path) -> None:
     assert "fix: make room (turnkeeper prune deletes old runs)" in shown
 
 
+class TestSandbox:
+    def test_as_the_service_has_it(self, tmp_path: Path) -> None:
+        with served(tmp_path, "--data-dir", str(tmp_path / "data"), TURNKEEPER_TOKEN=TOKEN):
+            said = line(look(tmp_path / "data", TURNKEEPER_SANDBOX__MODE="auto"), "sandbox")
+        assert said.startswith("warn sandbox agents have none: it is switched off")
+        assert said.endswith("fix: set sandbox.mode (or TURNKEEPER_SANDBOX__MODE) to auto or required")
+
+    @pytest.mark.parametrize(
+        ("mode", "code", "words"),
+        [
+            ("auto", 0, "warn sandbox agents have none: bubblewrap is not installed"),
+            ("required", 1, "FAIL sandbox sandbox.mode is required, and there is no sandbox here"),
+        ],
+    )
+    def test_without_a_service_it_is_tried(self, tmp_path: Path, mode: str, code: int, words: str) -> None:
+        ended = look(tmp_path / "data", TURNKEEPER_SANDBOX__MODE=mode)
+        said = line(ended, "sandbox", code=code)
+        assert said.lower().startswith(words.lower())
+        assert "apt install bubblewrap" in said
+        assert not (tmp_path / "data").exists()
+
+    @needs_walls
+    @pytest.mark.parametrize("mode", ["auto", "required"])
+    def test_where_there_is_one(self, tmp_path: Path, mode: str) -> None:
+        ended = look(tmp_path / "data", TURNKEEPER_SANDBOX__MODE=mode, PATH=os.environ["PATH"])
+        assert line(ended, "sandbox") == f"ok sandbox bubblewrap (sandbox.mode is {mode})"
+
+
 class TestSlots:
     async def test_held_by_a_run_that_waits(self, tmp_path: Path) -> None:
         async with started(tmp_path / "data", TURNKEEPER_SLOTS="3", TURNKEEPER_STICKY_SLOTS="2") as daemon:
@@ -174,7 +211,7 @@ class TestSlots:
                 "warn queue 2 runs in line for a sticky slot, and every sticky slot is taken "
                 "fix: answer or cancel the runs that wait, or raise TURNKEEPER_STICKY_SLOTS"
             )
-            assert ended.stdout.splitlines()[-1] == f"Turnkeeper {__version__}: good, 1 warning"
+            assert ended.stdout.splitlines()[-1] == f"Turnkeeper {__version__}: good, 2 warnings"
             assert [run["run_id"] for run in told(await look_at(daemon, "--json"))["status"]["held"]] == [
                 run_id
             ]
@@ -202,7 +239,7 @@ class TestNotRunning:
         start = f"turnkeeper serve --data-dir '{tmp_path}/it'\"'\"'s here'"
         assert line(ended, "service") == f"warn service it does not run fix: {start}"
         assert "\nengines, as they are seen from here\n" in ended.stdout
-        assert ended.stdout.splitlines()[-1] == f"Turnkeeper {__version__}: good, 1 warning"
+        assert ended.stdout.splitlines()[-1] == f"Turnkeeper {__version__}: good, 2 warnings"
         assert list(tmp_path.iterdir()) == [], "who only looks leaves nothing"
 
     async def test_stopped_and_killed(self, tmp_path: Path) -> None:
@@ -272,7 +309,7 @@ class TestTrouble:
             leave_behind(tmp_path, url)
             ended = look(tmp_path)
         assert words in line(ended, "service", code=1)
-        assert ended.stdout.splitlines()[-1] == f"Turnkeeper {__version__}: not good"
+        assert ended.stdout.splitlines()[-1] == f"Turnkeeper {__version__}: not good, 1 warning"
 
     def test_file_in_place_of_the_folder(self, tmp_path: Path) -> None:
         (tmp_path / "data").write_text("precious")
@@ -315,7 +352,7 @@ def test_json(tmp_path: Path) -> None:
         shown = told(look(data_dir, "--json"))
     assert set(shown) == {"good", "version", "data_dir", "checks", "service", "status", "engines"}
     assert (shown["good"], shown["version"], shown["data_dir"]) == (True, __version__, str(data_dir))
-    names = ["folder", "database", "disk", "service", "slots", "queue"]
+    names = ["folder", "database", "disk", "sandbox", "service", "slots", "queue"]
     assert [check["name"] for check in shown["checks"]] == names
     assert all(set(check) == {"name", "outcome", "message", "fix"} for check in shown["checks"])
     assert set(shown["service"]) == {"url", "pid", "version", "started_at"}

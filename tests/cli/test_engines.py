@@ -18,6 +18,7 @@ from typer.testing import CliRunner, Result
 
 from tests.engines.npm import PACKAGES, FakeNpm, assert_gone, lay_out, native_path, program
 from tests.harness import PATIENCE
+from tests.surroundings import SETTLED
 from turnkeeper.cli import app
 from turnkeeper.engines.programs import node_package
 
@@ -32,7 +33,7 @@ class Shell:
         self.data_dir = tmp_path / "data"
         self.bin_dir = tmp_path / "bin"
         self.bin_dir.mkdir()
-        self.env = {"HOME": str(tmp_path), "PATH": str(self.bin_dir), "COLUMNS": "200"}
+        self.env = {**SETTLED, "HOME": str(tmp_path), "PATH": str(self.bin_dir), "COLUMNS": "200"}
 
     def words(self, *words: str) -> list[str]:
         return ["engines", *words, "--data-dir", str(self.data_dir)]

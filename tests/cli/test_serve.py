@@ -20,6 +20,7 @@ import httpx
 import pytest
 
 from tests.harness import PATIENCE, SKILLS
+from tests.surroundings import SETTLED
 from turnkeeper import __version__
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "skills"
@@ -28,7 +29,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "skills"
 def environment(home: Path, **more: str) -> dict[str, str]:
     """Nothing of the person who runs the tests: neither their settings nor their folders."""
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}
-    return kept | {"HOME": str(home), "PYTHONWARNINGS": "error"} | more
+    return SETTLED | kept | {"HOME": str(home), "PYTHONWARNINGS": "error"} | more
 
 
 def turnkeeper(
@@ -156,6 +157,16 @@ class TestRefusals:
         assert line.startswith(words)
         if "there are" in words:
             assert ", demo" in line
+
+    def test_walls_that_are_required_and_not_there(self, tmp_path: Path) -> None:
+        walls = {"TURNKEEPER_SANDBOX__MODE": "required", "PATH": "/nowhere"}
+        line = refusal(tmp_path, "--data-dir", str(tmp_path / "data"), **walls)
+        assert line.startswith(
+            "sandbox.mode is required, and there is no sandbox here: bubblewrap is not installed"
+        )
+        assert "apt install bubblewrap" in line
+        wrong = refusal(tmp_path, TURNKEEPER_SANDBOX__MODE="maybe")
+        assert "TURNKEEPER_SANDBOX__MODE = 'maybe'" in wrong
 
     def test_token_is_never_shown(self, tmp_path: Path) -> None:
         line = refusal(tmp_path, TURNKEEPER_TOKEN="too short")
@@ -358,8 +369,9 @@ def test_folder_of_skills_may_come_later(tmp_path: Path) -> None:
         (skill,) = httpx.get(f"{address}/v1/skills", headers=token, trust_env=False).json()["skills"]
         assert skill["id"] == "late"
     warnings = [line for line in (tmp_path / "stderr").read_text().splitlines() if " WARNING " in line]
-    assert len(warnings) == 2
-    for warning, folder in zip(warnings, folders, strict=True):
+    *missing, unwalled = warnings
+    assert "AGENTS HAVE NO SANDBOX" in unwalled
+    for warning, folder in zip(missing, folders, strict=True):
         assert f"there is no folder of skills at {folder}; " in warning
 
 

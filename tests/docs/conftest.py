@@ -18,6 +18,7 @@ import pytest
 from tests.docs.pages import ASKED, How, Step, steps
 from tests.docs.shown import PORT, Reality
 from tests.docs.terminal import PATIENCE_SEC, Terminal
+from tests.surroundings import SETTLED
 from turnkeeper.lock import owner_of
 
 ROOT = Path(__file__).parents[2]
@@ -49,7 +50,13 @@ def env(tmp_path: Path) -> dict[str, str]:
     home.mkdir()
     # A free port: two of these tests, or a service that somebody really uses, must not meet.
     kept = {name: os.environ[name] for name in ("LANG", "LC_ALL", "TMPDIR") if name in os.environ}
-    return {**kept, "HOME": str(home), "PATH": "/usr/local/bin:/usr/bin:/bin", "TURNKEEPER_PORT": "0"}
+    return {
+        **SETTLED,
+        **kept,
+        "HOME": str(home),
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "TURNKEEPER_PORT": "0",
+    }
 
 
 class Walk:

@@ -42,13 +42,14 @@ class Engine:
         keep: int = 1024 * MIB,
         on_line: Callable[[str, Line], None] | None = None,
         secrets: frozenset[str] = frozenset(),
+        walls: tuple[str, ...] = (),
     ) -> None:
         self.stdout, self.stderr = tmp_path / "stdout", tmp_path / "stderr"
         self.mark = f"{uuid.uuid4().hex}/run/1.1"
         self.lines: list[tuple[str, Line]] = []
         self._heard = asyncio.Event()
         self.process = Process.spawn(
-            Command(argv, dict(os.environ), tmp_path, secrets),
+            Command(argv, dict(os.environ), tmp_path, secrets, walls),
             mark=self.mark,
             stdout=self.stdout,
             stderr=self.stderr,
@@ -83,9 +84,10 @@ async def engine(
     keep: int = 1024 * MIB,
     on_line: Callable[[str, Line], None] | None = None,
     secrets: frozenset[str] = frozenset(),
+    walls: tuple[str, ...] = (),
 ) -> AsyncIterator[Engine]:
     before = open_files()
-    engine = Engine(tmp_path, *argv, keep=keep, on_line=on_line, secrets=secrets)
+    engine = Engine(tmp_path, *argv, keep=keep, on_line=on_line, secrets=secrets, walls=walls)
     try:
         yield engine
     finally:

@@ -30,6 +30,7 @@ from turnkeeper.core.run import (
     Resolution,
     Run,
     RunWarning,
+    SandboxKind,
     Timeouts,
 )
 from turnkeeper.core.statechart import State, Trigger
@@ -212,6 +213,7 @@ FULL_RUN = Run(
     error=Failure(Code.ENGINE_FAILED, "„boom“", 1.5, "what it said"),
     result={"colour": "blue"},
     candidate_result={"colour": None},
+    sandbox=SandboxKind.BUBBLEWRAP,
     usage={"input_tokens": 2**40, "output_tokens": 0},
     started_at=later(1),
     finished_at=later(50),

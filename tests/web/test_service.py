@@ -130,6 +130,7 @@ async def test_status_names_who_holds_a_slot_while_it_waits(tmp_path: Path) -> N
             ],
             "held_count": 1,
             "storage": told["storage"],
+            "sandbox": {"mode": "off", "effective": "off", "reason": told["sandbox"]["reason"]},
         }
         assert told["storage"]["free_bytes"] > told["storage"]["min_free_bytes"] == 256 * 1024 * 1024
         assert told["storage"]["low"] is False

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,7 +21,9 @@ from turnkeeper.beacon import Beacon
 from turnkeeper.cli.terminal import counted
 from turnkeeper.client import ApiError, Client, ClientError, ServiceUnreachable, Status
 from turnkeeper.core.errors import TurnkeeperError
+from turnkeeper.core.run import SandboxKind, SandboxMode
 from turnkeeper.engines.base import Engine
+from turnkeeper.engines.sandbox import PACKAGE
 from turnkeeper.runtime.disk import Disk
 from turnkeeper.runtime.doctor import Check, Outcome
 from turnkeeper.settings import Settings, default_data_dir
@@ -32,6 +35,7 @@ SCARCE, GONE = 1_000_000_000, 100_000_000
 """Free bytes below which there is a warning, and below which neither database nor workspaces can grow for long,
 whatever the setting says about new work."""
 MAKE_ROOM = "make room (turnkeeper prune deletes old runs), or name a --data-dir on another disk"
+UNWALL = "set sandbox.mode (or TURNKEEPER_SANDBOX__MODE) to auto or required"
 GIVE_TOKEN = "set TURNKEEPER_TOKEN to the one that it was started with"
 
 
@@ -72,7 +76,13 @@ def look(settings: Settings) -> Checkup:
     found = beacon.sight(settings.data_dir)
     service, told = _service(settings, found)
     return Checkup(
-        checks=[_folder(settings.data_dir), _database(settings), _disk(settings), *service],
+        checks=[
+            _folder(settings.data_dir),
+            _database(settings),
+            _disk(settings),
+            _sandbox(settings, told),
+            *service,
+        ],
         beacon=found.beacon if found.owner else None,
         status=told.status if told else None,
         engines=told.engines if told else [_engine(each) for each in known.values()],
@@ -125,6 +135,29 @@ def _disk(settings: Settings) -> Check:
         return Check("disk", Outcome.FAIL, words, MAKE_ROOM)
     outcome = Outcome.FAIL if space.free < GONE else Outcome.WARN if space.free < SCARCE else Outcome.OK
     return Check("disk", outcome, free, None if outcome is Outcome.OK else MAKE_ROOM)
+
+
+# What agents are kept in
+
+
+def _sandbox(settings: Settings, told: Told | None) -> Check:
+    """As the service has found it; without one it is tried, in a folder that is gone afterwards."""
+    if told is not None and told.status.sandbox is not None:
+        known = told.status.sandbox
+        return _walls(known.mode, known.effective, known.reason)
+    with tempfile.TemporaryDirectory(prefix="turnkeeper-", ignore_cleanup_errors=True) as root:
+        try:
+            found = wiring.known_sandbox(settings, Path(root))
+        except TurnkeeperError as error:
+            return Check("sandbox", Outcome.FAIL, error.message)
+    return _walls(found.mode.value, found.kind.value, found.reason)
+
+
+def _walls(mode: str, effective: str, reason: str | None) -> Check:
+    if effective != SandboxKind.OFF:
+        return Check("sandbox", Outcome.OK, f"{effective} (sandbox.mode is {mode})")
+    fix = UNWALL if mode == SandboxMode.OFF else PACKAGE
+    return Check("sandbox", Outcome.WARN, f"agents have none: {reason}", fix)
 
 
 # The service

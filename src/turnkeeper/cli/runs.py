@@ -187,6 +187,7 @@ def _rows(run: Json) -> Json:
         "question": _question(run),
         "skill": f"{run['skill_id']} {run['skill_version']}",
         "engine": f"{run['engine']} ({run['execution_mode']}, {profile.get('kind')})",
+        "sandbox": run["sandbox"],
         "model": run["model"] or "the engine's own choice",
         "usage": usage(run["usage"]),
         "error": error and f"{error['code']}: {error['message']}",
@@ -235,6 +236,7 @@ def _seen(run: Json, attempt: Json) -> Json:
     return {
         "turn": f"{_number(attempt)} of run {run['run_id']}",
         "engine": launch.get("engine_version") and f"version {launch['engine_version']}",
+        "sandbox": launch.get("sandbox"),
         "model": attempt["model"],
         "usage": usage(attempt["usage"]),
         "verdict": _verdict(attempt["verdict"]),

@@ -132,6 +132,8 @@ class RunInfo(Record):
     queue_position: int | None = None
     upload_deadline_at: datetime | None = None
     files: Json = {}
+    sandbox: str | None = None
+    """What its last turn was played in: `bubblewrap` or `off`."""
     ending: Ending | None = None
     recovery: Recovery | None = None
     warnings: tuple[Warned, ...] = ()

@@ -42,6 +42,17 @@ class Storage(Record):
     free_files: int | None = None
 
 
+class Sandbox(Record):
+    """What turns are played in."""
+
+    mode: str
+    """As it is set: `auto`, `off`, `required`."""
+    effective: str
+    """As it is: `bubblewrap` or `off`."""
+    reason: str | None = None
+    """Why there is none."""
+
+
 class Status(Record):
     version: str
     status: str
@@ -52,6 +63,7 @@ class Status(Record):
     held: tuple[Held, ...] = ()
     held_count: int = 0
     storage: Storage | None = None
+    sandbox: Sandbox | None = None
 
 
 class Space(Record):

@@ -91,6 +91,7 @@ class Code(StrEnum):
     ENGINE_TTY_REQUIRED = "ENGINE_TTY_REQUIRED"
     ENGINE_CRASHED = "ENGINE_CRASHED"
     ENGINE_OOM_KILLED = "ENGINE_OOM_KILLED"
+    ENGINE_LIMIT_EXCEEDED = "ENGINE_LIMIT_EXCEEDED"
     ENGINE_STALLED = "ENGINE_STALLED"
     TURN_TIMEOUT = "TURN_TIMEOUT"
     ENGINE_FAILED = "ENGINE_FAILED"
@@ -122,6 +123,7 @@ class Warn(StrEnum):
     RAW_OUTPUT_CAPPED = "RAW_OUTPUT_CAPPED"
     ASK_BLOCK_INVALID = "ASK_BLOCK_INVALID"
     QUESTION_EMPTY = "QUESTION_EMPTY"
+    SANDBOX_UNAVAILABLE = "SANDBOX_UNAVAILABLE"
     TURN_RESTARTED = "TURN_RESTARTED"
     RESIDENT_PROCESS_LOST = "RESIDENT_PROCESS_LOST"
     PERMISSION_DENIED = "PERMISSION_DENIED"
@@ -205,6 +207,7 @@ MEANING: dict[Code | Warn, str] = {
     Code.ENGINE_TTY_REQUIRED: "The engine wants a terminal, and a service has none: another version of it.",
     Code.ENGINE_CRASHED: "A signal that was not ours ended the engine; it is named.",
     Code.ENGINE_OOM_KILLED: "The kernel ended the engine because memory ran out.",
+    Code.ENGINE_LIMIT_EXCEEDED: "The engine and its tools used more than the sandbox allows; limit and use are named.",
     Code.ENGINE_STALLED: "The engine neither spoke nor worked for one of its `timeouts`, or its tools only failed.",
     Code.TURN_TIMEOUT: "The turn took longer than `timeouts.turn_sec`.",
     Code.ENGINE_FAILED: "The engine reported an error, exited with one, or left without closing its turn.",
@@ -231,6 +234,7 @@ MEANING: dict[Code | Warn, str] = {
     Warn.RAW_OUTPUT_CAPPED: "Unparsed output beyond the limit is only in the raw log.",
     Warn.ASK_BLOCK_INVALID: "The agent's ask block was incomplete; the question stands without it.",
     Warn.QUESTION_EMPTY: "The agent ended its turn without a word; the question is a plain one of ours.",
+    Warn.SANDBOX_UNAVAILABLE: "The turn was played without a sandbox, since there is none here; the reason is named.",
     Warn.TURN_RESTARTED: "The service stopped before the engine was started; the turn was started anew.",
     Warn.RESIDENT_PROCESS_LOST: "The process that waited with the run ended; the next reply loads its session.",
     Warn.PERMISSION_DENIED: "The agent was refused a permission: `permissions` is `deny`, or nobody could be asked.",

@@ -33,6 +33,7 @@ from turnkeeper.core.run import (
     Recovery,
     Run,
     RunWarning,
+    SandboxKind,
 )
 from turnkeeper.core.statechart import State, Trigger
 
@@ -102,7 +103,7 @@ def complete_input(run: Run, files: Mapping[str, Any], now: datetime, *, by: str
     )
 
 
-def start_turn(run: Run, lease: str, now: datetime) -> Change:
+def start_turn(run: Run, lease: str, now: datetime, sandbox: SandboxKind | None = None) -> Change:
     """Committed before the spawn, so that every failure to start is a `turn.failed`."""
     same = run.next_turn.is_new_try
     attempt_number = run.attempt_number if same else run.attempt_number + 1
@@ -115,6 +116,7 @@ def start_turn(run: Run, lease: str, now: datetime) -> Change:
         attempt_number=attempt_number,
         try_number=try_number,
         interruptions=run.interruptions if same else 0,
+        sandbox=sandbox,
         started_at=run.started_at or now,
     )
     attempt = Attempt(

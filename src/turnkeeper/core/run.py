@@ -32,6 +32,21 @@ class Permissions(StrEnum):
     DENY = "deny"
 
 
+class SandboxMode(StrEnum):
+    """What the operator wants of the sandbox."""
+
+    AUTO = "auto"
+    OFF = "off"
+    REQUIRED = "required"
+
+
+class SandboxKind(StrEnum):
+    """What a turn was really played in."""
+
+    BUBBLEWRAP = "bubblewrap"
+    OFF = "off"
+
+
 class NextTurn(StrEnum):
     """What the next `turn.started` begins."""
 
@@ -171,6 +186,8 @@ class Run:
     result: Mapping[str, Any] | None = None
     candidate_result: Mapping[str, Any] | None = None
     usage: Mapping[str, int] = field(default_factory=dict)
+    sandbox: SandboxKind | None = None
+    """Of its last turn; None: none has been started."""
     started_at: datetime | None = None
     finished_at: datetime | None = None
     created_by: str | None = None

@@ -81,6 +81,8 @@ class Launch:
     login_files: Mapping[str, Path] = field(default_factory=dict)
     """Files of the operator's own login, by path inside the home: there for the turn, and not a moment longer."""
     version: str | None = None
+    reads: tuple[str, ...] = ()
+    """Paths that it has to read beside its program, also in a sandbox."""
     program: tuple[str, ...] = ()
     """What of `argv` is the program: it tells its version if it is asked by `--version`. Empty: it has none to tell."""
 
@@ -183,6 +185,8 @@ class EngineConfig:
     """Where the operator's login files are; None: the home of the user that runs the service."""
     managed: Path | None = None
     """The folder with the engines that Turnkeeper installed itself."""
+    refuses_root: bool = False
+    """The service runs as root, and nobody has said that an agent may be root as well."""
     data_dir: Path | None = None
     """Named in the commands that we tell people to run; None: it is the one that they would mean anyhow."""
 

@@ -28,6 +28,8 @@ T = TypeVar("T")
 MARK = "TURNKEEPER_RUN"
 LADDER = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 KILL_ROUNDS = 10
+ALONE_SEC = 0.5
+"""How long keepers may take to go that keep nobody any more, or to let somebody in."""
 LISTINGS = 3
 EXEC_LOOKS = 200
 EMPTY_LOOKS = 2
@@ -105,13 +107,14 @@ async def patiently(look: Callable[[], T]) -> T:
         await asyncio.sleep(SHORT_PAUSE_SEC)
 
 
-def pulse(prefix: str, *, roots: Collection[Found] = ()) -> Pulse:
-    """Of all that `find` would list."""
+def pulse(prefix: str, *, roots: Collection[Found] = (), unnamed: Collection[Found] = ()) -> Pulse:
+    """Of all that `find` would list. The commands of some say nothing to anybody."""
     listed, _ = _belonging(prefix, roots)
+    silent = {_name(each) for each in unnamed}
     return Pulse(
         members=frozenset((entry.pid, entry.start_time) for entry in listed),
         cpu_sec=sum(entry.ticks for entry in listed) / _TICKS_PER_SEC,
-        commands=tuple(entry.command for entry in listed),
+        commands=tuple(entry.command for entry in listed if (entry.pid, entry.start_time) not in silent),
     )
 
 
@@ -140,8 +143,13 @@ async def end_all(
     first: Signals = signal.SIGTERM,
     step_sec: float,
     roots: Collection[Found] = (),
+    keepers: Collection[Found] = (),
 ) -> list[Found]:
     """Ends all that `find` finds, up the ladder from `first`, and looks again until nothing is left.
+
+    `keepers` are the walls around the others, and go with the last of them. They hear nothing of the polite signals,
+    which would tear the walls down before anybody inside has tidied up; and they are the first to be killed, which
+    ends all inside at once.
 
     Each rung takes a new census, since a process can fork while it is being ended. What was found once stays
     on the list, even if its parent, the only proof, has died meanwhile. Returns the survivors: those stuck in
@@ -150,14 +158,28 @@ async def end_all(
     rungs = (*LADDER[LADDER.index(first) :], *(signal.SIGKILL,) * KILL_ROUNDS)
     left: list[Found] = []
     killed: set[tuple[int, int]] = set()
+    walls = {_name(each) for each in keepers}
     for number in rungs:
+        if number == signal.SIGKILL and keepers:
+            await end(keepers, signals=(number,), step_sec=step_sec)
         there = await patiently(partial(find, prefix, roots=(*roots, *left)))
-        if all((each.pid, each.start_time) in killed for each in there):
+        if all(_name(each) in killed for each in there):
             return there
-        left = await end(there, signals=(number,), step_sec=step_sec)
+        if number == signal.SIGKILL or not walls:
+            left = await end(there, signals=(number,), step_sec=step_sec)
+        else:
+            left = await _climb(there, number, step_sec, spared=walls)
         if number == signal.SIGKILL:
-            killed.update((each.pid, each.start_time) for each in left)
+            killed.update(_name(each) for each in left)
     return await patiently(partial(find, prefix, roots=(*roots, *left)))
+
+
+def _name(found: Found) -> tuple[int, int]:
+    return found.pid, found.start_time
+
+
+def same(one: Found, other: Found) -> bool:
+    return _name(one) == _name(other)
 
 
 def _belonging(prefix: str, roots: Collection[Found]) -> tuple[list[_Entry], dict[int, str]]:
@@ -187,14 +209,19 @@ def _belonging(prefix: str, roots: Collection[Found]) -> tuple[list[_Entry], dic
     return listed, marks
 
 
-async def _climb(found: Iterable[Found], number: Signals, step_sec: float) -> list[Found]:
-    """One rung: the signal for each of them, and a step's time to follow it. Returns those that live on.
+async def _climb(
+    found: Iterable[Found], number: Signals, step_sec: float, spared: Collection[tuple[int, int]] = ()
+) -> list[Found]:
+    """One rung: the signal for each of them, and a step's time to follow it. Returns those that live on. Who is spared
+    the signal is waited for all the same.
 
     It counts only for those it reached. With too few file descriptors for all it takes some after the others, and
     with none it waits for one: whoever was never signalled has survived nothing.
     """
     alive: list[Found] = []
     unreached = deque(found)
+    if all(_name(each) in spared for each in unreached):
+        step_sec = min(step_sec, ALONE_SEC)
     while unreached:
         with contextlib.ExitStack() as pidfds:
             reached: dict[int, Found] = {}
@@ -210,7 +237,7 @@ async def _climb(found: Iterable[Found], number: Signals, step_sec: float) -> li
                 elif not reached:
                     log.warning("the processes of a run cannot be reached yet: %s", error.strerror)
                     await asyncio.sleep(SHORT_PAUSE_SEC)
-            for pidfd in reached:
+            for pidfd in (pidfd for pidfd, each in reached.items() if _name(each) not in spared):
                 # Gone already, or not ours to signal: the wait tells.
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     signal.pidfd_send_signal(pidfd, number)

@@ -34,6 +34,8 @@ from turnkeeper.engines.base import (
 from turnkeeper.engines.dialect import SESSION_ID
 from turnkeeper.engines.programs import Adapter, Missing, Package, Program
 
+ROOT = "the service runs as root, and an agent that is root can harm the whole machine"
+ROOT_FIX = "run the service as an ordinary user, or set TURNKEEPER_ALLOW_ROOT=1"
 BOTH: tuple[ProfileKind, ...] = (ProfileKind.RESUMABLE, ProfileKind.STICKY)
 """Of a CLI that can be a resident agent, too."""
 _SECRET_NAME = re.compile(r"KEY|TOKEN(?!S)|SECRET|PASS|CREDENTIAL|AUTH(?!OR)", re.IGNORECASE)
@@ -99,6 +101,15 @@ class CliEngine:
 
     def readiness(self, kind: ProfileKind | None = None) -> Readiness:
         program, login = self.find(kind), self.login()
+        if self._config.refuses_root and isinstance(program, Program):
+            return Readiness(
+                ready=False,
+                path=program.path,
+                version=program.version,
+                login=login,
+                reason=ROOT,
+                fix=ROOT_FIX,
+            )
         if isinstance(program, Missing):
             return Readiness(
                 ready=False, path=program.path, login=login, reason=program.reason, fix=program.fix
@@ -132,6 +143,8 @@ class CliEngine:
         # A resident is told its session by the protocol, and not by a word of its command line.
         if plan.session is not None and not (is_resident or SESSION_ID.fullmatch(plan.session.session_id)):
             raise InvalidRequest(f"{plan.session.session_id!r} cannot be the id of a session of {self.name}")
+        if self._config.refuses_root:
+            raise EngineNotReady(f"{self.name} is not ready: {ROOT}. To fix it: {ROOT_FIX}")
         program, login = self.find(plan.profile), self.login()
         if isinstance(program, Missing):
             raise EngineNotReady(f"{self.name} is not ready: {program.reason}. To fix it: {program.fix}")
@@ -148,6 +161,7 @@ class CliEngine:
             secrets={name: self._source(name) for name in env if self._is_secret(name)},
             login_files=self._login_files() if login.kind is LoginKind.FILE else {},
             version=self._version(program, plan.profile),
+            reads=self._reads(),
             program=program.command,
         )
 
@@ -206,6 +220,13 @@ class CliEngine:
 
     def _find_cli(self) -> Program | Missing:
         return programs.find(self.name, self.package, self._config, self.install)
+
+    def _reads(self) -> tuple[str, ...]:
+        """What we have installed, and for an adapter the CLI that it starts."""
+        managed = self._config.managed
+        own = [str(managed)] if managed is not None and managed.is_dir() else []
+        cli = self._find_cli() if self.adapter else None
+        return (*own, *((cli.path, *cli.command) if isinstance(cli, Program) else ()))
 
     def _version(self, program: Program, kind: ProfileKind) -> str | None:
         cli = self._find_cli() if self._is_adapted(kind) else program

@@ -77,7 +77,8 @@ class DemoEngine:
             "parameter": {k: v for k, v in plan.parameter.items() if k != PARAMETER},
         }
         files = {".demo/job.json": json.dumps(job).encode()}
-        return Launch(argv=tuple(argv), env=private_env(plan.home), files=files)
+        reads = (sys.prefix, sys.base_prefix, str(_here / "demo_agent"))
+        return Launch(argv=tuple(argv), env=private_env(plan.home), files=files, reads=reads)
 
     def dialect(self, plan: TurnPlan) -> Dialect:
         if plan.profile is ProfileKind.STICKY:

@@ -12,6 +12,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -34,6 +35,15 @@ from turnkeeper.failpoints import Deed, around
 _READ = 4 * 1024
 _READS = 64
 _SLICE_SEC = 0.01
+_KEEPER = re.compile(rb'"child-pid": *([0-9]+)')
+_KEEPER_SEC = 1.0
+"""How long the walls may take to tell who is the first inside; they know before anybody is."""
+_GONE_SEC = 5.0
+_TOLD = frozenset(
+    {signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE}
+)
+"""Signals that a sandbox tells of by an exit code, and no program by one of its own. Some do of INT and TERM: those
+stay codes."""
 
 OnLine = Callable[[str, Line], None]
 
@@ -82,11 +92,20 @@ class Process:
                 ) from error
             undo.callback(out.close)
             undo.callback(err.close)
-            with around(Deed.SPAWN):
-                popen = start(command, mark)
-            process = cls(popen, mark, (out, err), on_line, command.secrets)
+            tells, told = _pipe() if command.walls else (None, None)
+            try:
+                with around(Deed.SPAWN):
+                    popen = start(command, mark, told)
+            except BaseException:
+                if tells is not None:
+                    os.close(tells)
+                raise
+            finally:
+                if told is not None:
+                    os.close(told)
+            process = cls(popen, mark, (out, err), on_line, command.secrets, tells)
             undo.callback(process.close)
-            undo.callback(popen.kill)
+            undo.callback(process._kill_unwatched)
             try:
                 process._attach()
             except OSError as error:
@@ -101,10 +120,17 @@ class Process:
         raw: tuple[RawFile, RawFile],
         on_line: OnLine,
         secrets: frozenset[str],
+        tells: int | None = None,
     ) -> None:
+        """`tells`: where its sandbox says who is the first inside."""
         self._popen = popen
         self._on_line = on_line
         self._loop = asyncio.get_running_loop()
+        self._tells = tells
+        self.is_walled = tells is not None
+        self._told = b""
+        self._walls_stand: asyncio.Future[None] = self._loop.create_future()
+        self._keeper: Found | None = None
         self._pidfd: int | None = None
         self._stdin = popen.stdin
         self._unwritten = bytearray()
@@ -133,12 +159,63 @@ class Process:
             raise ProcessLookupError(errno.ESRCH, "the child was reaped by somebody else")
         self._root = found
         self.start_time = found.start_time
+        if self._tells is not None:
+            os.set_blocking(self._tells, False)
+            self._loop.add_reader(self._tells, self._on_keeper)
         for pipe in (self._popen.stdin, self._popen.stdout, self._popen.stderr):
             assert pipe is not None
             os.set_blocking(pipe.fileno(), False)
         for stream in self._streams:
             self._loop.add_reader(stream.fd, self._on_readable, stream)
         self._loop.add_reader(self._pidfd, self._on_exit)
+
+    # Walls
+
+    def _kill_unwatched(self) -> None:
+        """Nobody can watch it: it must not begin. Who is inside does not go with our child, which tells who it is."""
+        if self._tells is not None:
+            os.set_blocking(self._tells, True)
+            while part := os.read(self._tells, 4096):
+                self._told += part
+            if found := _KEEPER.search(self._told):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(found[1]), signal.SIGKILL)  # not reaped by our child yet: still its pid
+        self._popen.kill()
+
+    def _on_keeper(self) -> None:
+        """Who is the first inside: all others are below it, whatever they do, and they end with it."""
+        if self._tells is None:
+            return
+        try:
+            while part := os.read(self._tells, 4096):
+                self._told += part
+        except BlockingIOError:
+            return  # there is more to come, and who tells it must find somebody to read it
+        self._drop_tells()
+        found = _KEEPER.search(self._told)
+        self._keeper = census.identify(int(found[1]), self.mark) if found else None
+
+    def _drop_tells(self) -> None:
+        if self._tells is not None:
+            self._loop.remove_reader(self._tells)
+            os.close(self._tells)
+            self._tells = None
+            self._walls_stand.set_result(None)
+
+    @property
+    def keeper_pid(self) -> int | None:
+        return self._keeper.pid if self._keeper else None
+
+    @property
+    def _keepers(self) -> tuple[Found, ...]:
+        """The walls themselves: our own child, which waits for the first inside, and that. Not of what is inside."""
+        self._on_keeper()
+        known = (self._keeper,) if self._keeper else ()
+        return (self._root, *known) if self.is_walled else ()
+
+    @property
+    def _roots(self) -> tuple[Found, ...]:
+        return self._keepers or (self._root,)
 
     # Input
 
@@ -297,17 +374,26 @@ class Process:
             self._break(error)  # somebody reaped it, or SIGCHLD is ignored: the status is lost
             return Exit(code=255, signal=None)
         assert status is not None
+        if status.si_code == os.CLD_EXITED and self.is_walled and status.si_status - 128 in _TOLD:
+            return Exit(code=None, signal=status.si_status - 128)
         if status.si_code == os.CLD_EXITED:
             return Exit(code=status.si_status, signal=None)
         return Exit(code=None, signal=status.si_status)
 
     async def leftovers(self) -> list[Found]:
         """What of the tree is alive, be the engine itself gone or not."""
-        return await census.patiently(partial(census.find, self.mark, roots=(self._root,)))
+        walls = self._keepers
+        found = await census.patiently(partial(census.find, self.mark, roots=self._roots))
+        inside = [each for each in found if not any(census.same(each, wall) for wall in walls)]
+        if self._ended is not None and found and not inside:
+            # Walls around nobody: they are about to go, and are not spoken of.
+            await census.end(found, signals=(signal.SIGKILL,), step_sec=_GONE_SEC)
+        return inside
 
     async def pulse(self) -> Pulse:
         """What the tree has done so far."""
-        return await asyncio.to_thread(census.pulse, self.mark, roots=(self._root,))
+        look = partial(census.pulse, self.mark, roots=self._roots, unnamed=self._keepers)
+        return await asyncio.to_thread(look)
 
     async def connections(self) -> list[str]:
         """To whom the tree is connected, in words."""
@@ -332,10 +418,18 @@ class Process:
         """
         if self._ended is not None and first == signal.SIGINT:
             first = signal.SIGTERM  # leftovers without their engine; many shells start them with INT ignored
-        survivors = await census.end_all(self.mark, first=first, step_sec=step_sec, roots=(self._root,))
+        await self._settle_walls()
+        survivors = await census.end_all(
+            self.mark, first=first, step_sec=step_sec, roots=self._roots, keepers=self._keepers
+        )
         if all(each.pid != self.pid for each in survivors):
             await asyncio.wait((self.exited,), timeout=step_sec)  # our own watcher is about to say so
         return survivors
+
+    async def _settle_walls(self) -> None:
+        """Until it is known who is the first inside."""
+        if self._tells is not None:
+            await asyncio.wait((self._walls_stand,), timeout=_KEEPER_SEC)
 
     def close(self) -> None:
         """Lets go of pipes, files and watchers, and reaps the process; one that lives on is watched no more."""
@@ -344,6 +438,7 @@ class Process:
             os.close(self._pidfd)
             self._pidfd = None
         self._drop_stdin()
+        self._drop_tells()
         for stream in self._streams:
             self._drop_pipe(stream)
             stream.raw.close()
@@ -375,6 +470,13 @@ _unreaped: list[subprocess.Popen[bytes]] = []
 
 def _reap() -> None:
     _unreaped[:] = [popen for popen in _unreaped if popen.poll() is None]
+
+
+def _pipe() -> tuple[int, int]:
+    try:
+        return os.pipe2(os.O_CLOEXEC)
+    except OSError as error:
+        raise failed(error, "program", "the sandbox cannot be watched") from error
 
 
 def _sync(fd: int) -> None:

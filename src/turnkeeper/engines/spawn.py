@@ -31,6 +31,8 @@ class Command:
     cwd: Path
     secrets: frozenset[str] = frozenset()
     """What must not be read in its output by anybody."""
+    walls: tuple[str, ...] = ()
+    """The words before `argv` that put it into a sandbox; empty: there is none."""
 
 
 class SpawnFailed(Exception):
@@ -47,9 +49,9 @@ class SpawnFailed(Exception):
         return self.reason in {"EAGAIN", "EMFILE", "ENFILE", "ENOMEM", "ETXTBSY"}
 
 
-def start(command: Command, mark: str) -> subprocess.Popen[bytes]:
-    """In a session of its own, with pipes for all three streams."""
-    popen = _popen(command, mark)
+def start(command: Command, mark: str, keeper: int | None = None) -> subprocess.Popen[bytes]:
+    """In a session of its own, with pipes for all three streams. `keeper`: where a sandbox tells its first process."""
+    popen = _popen(command, mark, keeper)
     for pipe in (popen.stdout, popen.stderr):
         # Some CLIs exit without waiting for their reader: what does not fit into the pipe is lost.
         with contextlib.suppress(OSError):  # there is a limit to what one user may have of it
@@ -57,11 +59,11 @@ def start(command: Command, mark: str) -> subprocess.Popen[bytes]:
     return popen
 
 
-def _popen(command: Command, mark: str) -> subprocess.Popen[bytes]:
+def _popen(command: Command, mark: str, keeper: int | None) -> subprocess.Popen[bytes]:
     cwd = str(command.cwd)
     try:
         return subprocess.Popen(
-            command.argv,
+            _words(command, keeper),
             bufsize=0,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -69,6 +71,7 @@ def _popen(command: Command, mark: str) -> subprocess.Popen[bytes]:
             cwd=cwd,
             env={**command.env, census.MARK: mark},
             start_new_session=True,
+            pass_fds=() if keeper is None else (keeper,),
         )
     except OSError as error:
         if error.filename == cwd:
@@ -76,6 +79,13 @@ def _popen(command: Command, mark: str) -> subprocess.Popen[bytes]:
         raise failed(error, "program", _explain(error, command)) from error
     except ValueError as error:  # a NUL byte, or a name with "="
         raise SpawnFailed("EINVAL", "program", f"{command.argv[0]!r} cannot be started: {error}") from error
+
+
+def _words(command: Command, keeper: int | None) -> tuple[str, ...]:
+    if keeper is None or not command.walls:
+        return (*command.walls, *command.argv)
+    builder, *walls = command.walls
+    return (builder, "--info-fd", str(keeper), *walls, *command.argv)
 
 
 _SENTENCES = {
@@ -93,7 +103,7 @@ _SENTENCES = {
 
 
 def _explain(error: OSError, command: Command) -> str:
-    program = command.argv[0]
+    program = (*command.walls, *command.argv)[0]
     if error.errno == errno.ENOENT and shutil.which(program, path=command.env.get("PATH")):
         return f"{program!r} is there, but the interpreter or loader it asks for is not installed"
     return f"{program!r} {_SENTENCES.get(error.errno or 0, 'cannot be started')}"

@@ -17,6 +17,7 @@ from turnkeeper.core.errors import Code, TurnkeeperError
 from turnkeeper.core.run import Mode, Permissions, Timeouts
 from turnkeeper.core.waiting import ProfileKind
 from turnkeeper.engines.base import Engine, Launch, LoginKind, Readiness, TurnPlan
+from turnkeeper.engines.sandbox import NONE, Sandbox
 from turnkeeper.engines.spawn import SpawnFailed
 from turnkeeper.runtime import trial
 from turnkeeper.runtime.session import Start
@@ -81,6 +82,8 @@ class Visit:
     """Tried as an agent that stays for a whole conversation."""
     asking: bool = False
     """And told to ask for a permission, which it does not get."""
+    sandbox: Sandbox = NONE
+    """As a run would have it."""
     report: Callable[[str], None]
     """Told of each step when it begins."""
 
@@ -96,7 +99,7 @@ async def examine(engine: Engine, visit: Visit) -> Diagnosis:
         return Diagnosis(engine.name, (program,))
     visit.folder.make()
     visit.folder.write_home(launch.files)
-    start = start_of(launch, plan, visit.note)
+    start = await asyncio.to_thread(start_of, launch, plan, visit.note, visit.sandbox)
     checks = [_program(ready), _version(ready), _login(ready)]
     checks += [await _starts(visit, launch, start, ready)] if launch.program else []
     if not visit.with_turn or any(check.outcome is Outcome.FAIL for check in checks):
@@ -156,6 +159,7 @@ def _login(ready: Readiness) -> Check:
 
 async def _starts(visit: Visit, launch: Launch, start: Start, ready: Readiness) -> Check:
     visit.report("starting it")
+    start.scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
     asked = replace(start.command, argv=(*launch.program, "--version"))
     began, step_sec = time.monotonic(), visit.timeouts.step_sec
     try:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from turnkeeper.core.retention import Limits
 from turnkeeper.engines.base import Engine, LoginKind
+from turnkeeper.engines.sandbox import NONE, Sandbox
 from turnkeeper.failpoints import Deed, around
 from turnkeeper.runtime.alarm import Alarm
 from turnkeeper.runtime.clock import Clock
@@ -46,6 +47,8 @@ class Parts:
     """Of the event loop, if somebody watches it."""
     retention: Sequence[Limits] = ()
     """What is removed by itself."""
+    sandbox: Sandbox = NONE
+    """What turns are played in."""
 
 
 class House:
@@ -62,7 +65,8 @@ class House:
         self.journal = Journal(parts.store, parts.clock)
         self.keys = Keys(parts.store, self.journal, parts.clock)
         self.feed = Feed()
-        self.stage = Stage(parts.store, parts.shelf, parts.engines, parts.runs_dir)
+        self.sandbox = parts.sandbox
+        self.stage = Stage(parts.store, parts.shelf, parts.engines, parts.runs_dir, parts.sandbox)
         self.worker = Worker(parts.store, self.stage, parts.clock, self._release)
         self.dispatcher = Dispatcher(parts.capacity, self.worker.start, self._is_alone)
         self.deadlines = Deadlines(parts.store, parts.clock)

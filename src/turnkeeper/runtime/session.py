@@ -19,9 +19,10 @@ from turnkeeper.engines.base import Dialect
 from turnkeeper.engines.lending import Lent, lend
 from turnkeeper.engines.lines import Line
 from turnkeeper.engines.process import Exit, Process
+from turnkeeper.engines.sandbox import Limits
 from turnkeeper.engines.spawn import Command
 from turnkeeper.runtime.waits import first
-from turnkeeper.skills.clearing import clear
+from turnkeeper.skills.clearing import clear, weigh
 from turnkeeper.skills.workspace import discard
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class Start:
     scratch: Path
     note: Path
     """Where it is written down what was lent."""
+    limits: Limits | None = None
+    """Of what it may use; None: nobody holds it to any."""
 
 
 class Session:
@@ -64,6 +67,15 @@ class Session:
     @property
     def record(self) -> Mapping[str, Any]:
         return self._start.record
+
+    @property
+    def limits(self) -> Limits | None:
+        return self._start.limits
+
+    def weigh(self) -> int:
+        """Bytes of all that the engine can write. Blocking."""
+        folders = (self._start.command.cwd, self._start.home)
+        return sum(weigh(folder.parent, folder.name) for folder in folders)
 
     def move_in(self) -> None:
         """Before the process: a place for its temporary files, and the operator's login if it needs that. Blocking."""
@@ -142,11 +154,12 @@ class Session:
             await first(self.process.exited, timeout=min(self.timeouts.result_grace_sec, LEAVE_SEC))
         return await self.end()
 
-    async def end(self) -> list[census.Found]:
+    async def end(self, *, at_once: bool = False) -> list[census.Found]:
         """Nothing of the process's tree is alive after this but what survives even SIGKILL: that is returned."""
         if not self.is_alive and not await self.process.leftovers():
             return []
-        return await self.process.end(step_sec=self.timeouts.step_sec)
+        first = signal.SIGKILL if at_once else signal.SIGINT
+        return await self.process.end(step_sec=self.timeouts.step_sec, first=first)
 
     def close(self) -> None:
         self.process.close()

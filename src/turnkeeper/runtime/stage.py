@@ -12,10 +12,11 @@ from typing import Any
 from turnkeeper.core import permission
 from turnkeeper.core.contract import Contract
 from turnkeeper.core.errors import Code, TurnkeeperError, Warn
-from turnkeeper.core.run import Attempt, Interaction, NextTurn, Run, RunWarning
+from turnkeeper.core.run import Attempt, Interaction, NextTurn, Run, RunWarning, SandboxKind
 from turnkeeper.core.skill import Skill
 from turnkeeper.engines.base import Engine, Launch, TurnPlan, password_in, scratch, sessions_in
 from turnkeeper.engines.census import SHORT
+from turnkeeper.engines.sandbox import NONE, Sandbox
 from turnkeeper.engines.spawn import Command, digests
 from turnkeeper.runtime.session import Start
 from turnkeeper.skills import artifacts, patch, prompt, schema
@@ -66,7 +67,15 @@ class Scene:
 
 
 class Stage:
-    def __init__(self, store: Reads, shelf: Shelf, engines: Mapping[str, Engine], runs_dir: Path) -> None:
+    def __init__(
+        self,
+        store: Reads,
+        shelf: Shelf,
+        engines: Mapping[str, Engine],
+        runs_dir: Path,
+        sandbox: Sandbox = NONE,
+    ) -> None:
+        self.sandbox = sandbox
         self._store = store
         self._shelf = shelf
         self._engines = engines
@@ -214,7 +223,7 @@ class Stage:
         with staging():
             launch = scene.engine.launch(scene.plan)
             scene.folder.write_home(launch.files)
-        return start_of(launch, scene.plan, self.lent / f"{scene.folder.root.name}.json")
+        return start_of(launch, scene.plan, self.lent / f"{scene.folder.root.name}.json", self.sandbox)
 
     def _words(
         self, run: Run, attempt: Attempt, answered: Interaction | None, later: Sequence[Interaction]
@@ -230,27 +239,30 @@ class Stage:
         return prompt.cut_off("\n\n".join([words, *filter(None, said)]))
 
 
-def start_of(launch: Launch, plan: TurnPlan, note: Path) -> Start:
+def start_of(launch: Launch, plan: TurnPlan, note: Path, sandbox: Sandbox) -> Start:
+    """Blocking: what the sandbox shows is looked for."""
     # Whoever built the environment: an address with a password in it is a secret.
     addresses = {name: name for name, value in launch.env.items() if password_in(value) is not None}
     launch = replace(launch, secrets={**addresses, **launch.secrets})
     values = [launch.env[name] for name in launch.secrets]
     secrets = frozenset(text for value in values for text in (value, password_in(value)) if text)
     return Start(
-        command=Command(launch.argv, launch.env, plan.workspace, secrets),
-        record=_record(launch, plan),
+        command=Command(launch.argv, launch.env, plan.workspace, secrets, sandbox.words(launch, plan)),
+        record=_record(launch, plan, sandbox),
         login_files=launch.login_files,
         home=plan.home,
         scratch=scratch(plan.home),
         note=note,
+        limits=sandbox.limits if sandbox.kind is not SandboxKind.OFF else None,
     )
 
 
-def _record(launch: Launch, plan: TurnPlan) -> dict[str, Any]:
+def _record(launch: Launch, plan: TurnPlan, sandbox: Sandbox) -> dict[str, Any]:
     """For the attempt, so that a person can start the same turn by hand: everything but the secrets. Blocking."""
     return {
         "argv": list(launch.argv),
         "cwd": str(plan.workspace),
+        "sandbox": sandbox.kind.value,
         "env": {name: None if name in launch.secrets else value for name, value in launch.env.items()},
         "secrets": dict(launch.secrets),
         "engine_version": launch.version,

@@ -11,6 +11,7 @@ from typing import Protocol
 from turnkeeper.core.errors import Code
 from turnkeeper.core.run import Failure, Handle, Timeouts
 from turnkeeper.core.turn import Transcript
+from turnkeeper.engines.meter import Excess
 from turnkeeper.engines.watch import LOOK_SEC, Limit
 
 log = logging.getLogger(__name__)
@@ -62,6 +63,11 @@ def silent(limit: Limit, told: Transcript, timeouts: Timeouts, seen: Seen, stder
 def too_long(told: Transcript, timeouts: Timeouts, stderr: str) -> Failure:
     message = f"the turn took longer than {timeouts.turn_sec:g} s"
     return Failure(Code.TURN_TIMEOUT, f"{message}{_tools(told)}{_retries(told)}", None, stderr or None)
+
+
+def exceeding(excess: Excess, told: Transcript, stderr: str) -> Failure:
+    message = f"the engine and its tools had {excess.words}; {excess.setting} is the limit"
+    return Failure(Code.ENGINE_LIMIT_EXCEEDED, f"{message}{_tools(told)}", None, stderr or None)
 
 
 def repeating(told: Transcript, stderr: str) -> Failure:

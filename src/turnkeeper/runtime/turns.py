@@ -17,8 +17,9 @@ from turnkeeper.core.gate import ExitKind
 from turnkeeper.core.permission import Decision, PermissionAsked, PermissionWithdrawn
 from turnkeeper.core.run import Born, Failure, Handle, RunWarning
 from turnkeeper.core.turn import MAX_SAME_ERROR, Remark, SessionOpened, Transcript
-from turnkeeper.engines import memory
+from turnkeeper.engines import memory, sandbox
 from turnkeeper.engines.lines import Line, plain
+from turnkeeper.engines.meter import Meter
 from turnkeeper.engines.process import OutputNotKept
 from turnkeeper.engines.veil import Pieces
 from turnkeeper.engines.watch import Limit, Watch
@@ -167,18 +168,22 @@ class Turn:
         """
         process = self._session.process
         ends = (process.exited, self._closed, interrupted, process.broken, self._recorder.broken)
-        with Watch(
-            process,
-            self._session.timeouts,
-            started_at=self._started_at,
-            paused_sec=self._paused_sec,
-            has_begun=lambda: self._has_begun,
-            on_silence=self._look_for_questions,
-        ) as watch:
-            overdue_ends = (watch.over, self._stuck)
+        with (
+            Watch(
+                process,
+                self._session.timeouts,
+                started_at=self._started_at,
+                paused_sec=self._paused_sec,
+                has_begun=lambda: self._has_begun,
+                on_silence=self._look_for_questions,
+            ) as watch,
+            Meter(process, self._session.limits, self._session.weigh) as meter,
+        ):
+            overdue_ends = (watch.over, meter.over, self._stuck)
             while not (self._requests or any(end.done() for end in (*ends, *overdue_ends))):
                 await first(*ends, *overdue_ends, self._asked)  # a request may be taken back at once
-            overdue = await self._overdue(watch) if any(end.done() for end in overdue_ends) else None
+            is_overdue = any(end.done() for end in overdue_ends)
+            overdue = await self._overdue(watch, meter) if is_overdue else None
         if overdue is None and not any(end.done() for end in ends):
             return self._pause()
         how = await self._how(interrupted, overdue)
@@ -210,9 +215,12 @@ class Turn:
             return await self._linger(interrupted)
         if process.exited.done():
             await self._clear_leftovers()
-            return self._ended(session.exit_kind(process.exited.result()))
-        await self._end()
+            return self._ended(session.exit_kind(process.exited.result()), fault=self._refused())
         assert overdue is not None
+        if overdue.code is Code.ENGINE_LIMIT_EXCEEDED:
+            await session.end(at_once=True)  # each moment more may be the machine's last
+        else:
+            await self._end()
         return self._ended(ExitKind.ENDED_BY_US, timeout=overdue)
 
     # A pause
@@ -292,9 +300,19 @@ class Turn:
             if self._session.dialect.asks(stream, start):
                 _tell(self._closed)
 
-    async def _overdue(self, watch: Watch) -> Failure:
+    def _refused(self) -> Failure | None:
+        """The sandbox did not let it begin."""
+        process = self._session.process
+        if self._has_begun or not process.is_walled:
+            return None
+        why = sandbox.refusal(process.exited.result().code, self.stderr)
+        return Failure(Code.ENGINE_NOT_READY, why) if why else None
+
+    async def _overdue(self, watch: Watch, meter: Meter) -> Failure:
         """With what was going on: the tool that had not come back, what was alive, what it was connected to."""
         process, timeouts = self._session.process, self._session.timeouts
+        if meter.over.done():
+            return stalls.exceeding(meter.over.result(), self.transcript, self.stderr)
         if not watch.over.done():
             return stalls.repeating(self.transcript, self.stderr)
         limit = watch.over.result()

@@ -16,6 +16,7 @@ from turnkeeper.core.fcmp import Event
 from turnkeeper.core.run import Attempt, Failure, Run, RunWarning
 from turnkeeper.core.statechart import State
 from turnkeeper.core.turn import Transcript
+from turnkeeper.engines.sandbox import Sandbox
 from turnkeeper.engines.spawn import replaced_files
 from turnkeeper.failpoints import Deed, around
 from turnkeeper.runtime import judging, launching, verdicts
@@ -123,7 +124,7 @@ class Worker:
                 await owner.let_go()
                 await self._settle(owner)
                 return None
-            change = lifecycle.start_turn(run, owner.lease, self._clock())
+            change = lifecycle.start_turn(run, owner.lease, self._clock(), self._stage.sandbox.kind)
             assert change.attempt is not None
             try:
                 with around(Deed.CLAIM):
@@ -168,6 +169,7 @@ class Worker:
             fresh = await self._prepare(run, scene)
             grown = await self._stage.weigh(scene)
             played.warnings += [grown] if grown else []
+            played.warnings += _unwalled(run, self._stage.sandbox)
         if owner.interrupted.done():
             return None
         played.was_started = True
@@ -318,6 +320,13 @@ def _faulty(how: HowEnded, message: str) -> HowEnded:
     if how.fault is not None or how.is_cut_off:
         return how
     return replace(how, fault=Failure(Code.STORAGE_UNAVAILABLE, message))
+
+
+def _unwalled(run: Run, sandbox: Sandbox) -> list[RunWarning]:
+    """Said once for each run: one that was wanted without walls is no news to anybody."""
+    if not sandbox.is_missed or any(each.code == Warn.SANDBOX_UNAVAILABLE for each in run.warnings):
+        return []
+    return [RunWarning(Warn.SANDBOX_UNAVAILABLE, f"the agent has no sandbox: {sandbox.reason}")]
 
 
 def _replaced(attempt: Attempt) -> list[RunWarning]:

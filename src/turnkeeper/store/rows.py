@@ -22,6 +22,7 @@ from turnkeeper.core.run import (
     Recovery,
     Run,
     RunWarning,
+    SandboxKind,
 )
 from turnkeeper.core.statechart import State, Trigger
 from turnkeeper.store.base import LogEntry, Resting
@@ -73,6 +74,7 @@ def run_row(run: Run) -> dict[str, Any]:
         "result": maybe(run.result),
         "candidate_result": maybe(run.candidate_result),
         "usage": text(run.usage) if run.usage else None,
+        "sandbox": run.sandbox and run.sandbox.value,
         "created_at": instant(run.created_at),
         "updated_at": instant(run.updated_at),
         "started_at": moment(run.started_at),
@@ -107,6 +109,7 @@ def run_of(row: Row) -> Run:
         result=_read(_object, row["result"]),
         candidate_result=_read(_object, row["candidate_result"]),
         usage=_object.decode(row["usage"]) if row["usage"] else {},
+        sandbox=SandboxKind(row["sandbox"]) if row["sandbox"] else None,
         created_at=datetime.fromisoformat(row["created_at"]),
         updated_at=datetime.fromisoformat(row["updated_at"]),
         started_at=_at(row["started_at"]),

@@ -204,6 +204,9 @@ class RunOut(BaseModel):
     queue_position: int | None
     upload_deadline_at: str | None
     files: dict[str, Any] = Field(description="Uploaded file inputs: where each is in the workspace.")
+    sandbox: Literal["bubblewrap", "off"] | None = Field(
+        description="What its last turn was played in; null: none has been started."
+    )
     ending: EndingOut | None
     recovery: RecoveryOut | None
     warnings: list[WarningOut]
@@ -338,6 +341,9 @@ class Logs(BaseModel):
 class LaunchOut(BaseModel):
     argv: list[str]
     cwd: str
+    sandbox: Literal["bubblewrap", "off"] | None = Field(
+        default=None, description="What it was started in; null: before there were any."
+    )
     env: dict[str, str | None] = Field(description="The whole environment; null stands for a secret.")
     secrets: dict[str, str] = Field(description="Where each secret came from: a variable of the service.")
     engine_version: str | None

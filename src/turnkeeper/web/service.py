@@ -57,6 +57,7 @@ async def status(house: HouseOf, caller: CallerOf) -> dict[str, Any]:
         "held": [_held(run) for run in holding.runs],
         "held_count": holding.count,
         "storage": _storage(house, space),
+        "sandbox": _sandbox(house),
     }
 
 
@@ -93,6 +94,11 @@ def _storage(house: House, space: Space) -> dict[str, Any]:
         "min_free_bytes": house.disk.min_free_mb * MIB,
         "low": house.disk.shortage(space) is not None,
     }
+
+
+def _sandbox(house: House) -> dict[str, Any]:
+    sandbox = house.sandbox
+    return {"mode": sandbox.mode.value, "effective": sandbox.kind.value, "reason": sandbox.reason}
 
 
 def _held(run: Run) -> dict[str, Any]:

@@ -39,6 +39,12 @@ class StorageOut(BaseModel):
     low: bool = Field(description="New jobs, uploads and skills are refused with `STORAGE_LOW` now.")
 
 
+class SandboxOut(BaseModel):
+    mode: Literal["auto", "off", "required"] = Field(description="As it is set.")
+    effective: Literal["bubblewrap", "off"] = Field(description="What turns are really played in.")
+    reason: str | None = Field(description="Why there is none; null: there is one.")
+
+
 class Status(BaseModel):
     version: str
     status: Literal["ready", "starting", "stopping"]
@@ -52,6 +58,7 @@ class Status(BaseModel):
     )
     held_count: int = Field(description="How many of these there are.")
     storage: StorageOut = Field(description="The disk of the data directory.")
+    sandbox: SandboxOut
 
 
 def _only(one: str, other: str) -> dict[str, Any]:

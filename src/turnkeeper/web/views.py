@@ -42,6 +42,7 @@ def run_view(run: Run, place: Place | None) -> dict[str, Any]:
         "queue_position": place and place.position,
         "upload_deadline_at": (run.held and run.due_at and instant(run.due_at)) or None,
         "files": run.files,
+        "sandbox": run.sandbox and run.sandbox.value,
         "ending": ending_view(run.ending),
         "recovery": run.recovery and {"trigger": run.recovery.trigger.value, "at": instant(run.recovery.at)},
         "warnings": [warning_view(warning) for warning in run.warnings],

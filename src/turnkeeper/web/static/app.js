@@ -1,6 +1,7 @@
 // The beginning: words, sign-in, and the frame around the page that the address names.
 import { KeyHelp } from "./frame/keyhelp.js";
 import { Header } from "./frame/header.js";
+import { NoWalls } from "./frame/walls.js";
 import { startWatch, waiting } from "./frame/watch.js";
 import { Announcer } from "./lib/announce.js";
 import { reachable, signedIn } from "./lib/api.js";
@@ -108,6 +109,7 @@ function App({ arrivalProblem }) {
     <a class="skip" href="#main" onClick=${(event) => (event.preventDefault(), main.current.focus())}>${t("skip")}</a>
     <${Header} page=${route.page} onKeys=${() => setShowsKeys(true)} isSignedIn=${isSignedIn} />
     ${!isReachable && html`<div class="offline" role="status">${t("offline")}</div>`}
+    ${isSignedIn && html`<${NoWalls} />`}
     <main class="main" id="main" tabindex="-1" ref=${main}>
       ${isSignedIn ? html`<${Page} route=${route} />` : html`<${SignIn} problem=${codeProblem} />`}
     </main>

@@ -26,6 +26,7 @@ function About({ run }) {
     ["fact.mode", word("mode", run.execution_mode)],
     ["fact.profile", run.execution_mode === "interactive" ? profile : null],
     ["fact.permissions", word("permissions", run.permissions)],
+    ["fact.sandbox", run.sandbox && word("sandbox", run.sandbox)],
     ["fact.turns", turns],
     ["fact.created", moment(run.created_at)],
     ["fact.started", run.started_at && moment(run.started_at)],
