@@ -12,17 +12,18 @@ import signal
 import socket
 import stat
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from turnkeeper import __version__, beacon
 from turnkeeper.beacon import TOKEN, Beacon
 from turnkeeper.core.errors import SettingsInvalid
 from turnkeeper.engines import managed, names
-from turnkeeper.engines.base import Engine, EngineConfig
+from turnkeeper.engines.base import PASSED_ON, Engine, EngineConfig, password_in
 from turnkeeper.engines.managed import Installed as Installed
 from turnkeeper.engines.managed import Report
 from turnkeeper.engines.registry import engines
@@ -35,6 +36,9 @@ from turnkeeper.runtime.doctor import Diagnosis as Diagnosis
 from turnkeeper.runtime.doctor import Visit, examine
 from turnkeeper.runtime.house import House, Parts
 from turnkeeper.runtime.intake import Policy
+from turnkeeper.runtime.secrecy import Secrecy
+from turnkeeper.runtime.secrets import FILE as SECRETS
+from turnkeeper.runtime.secrets import Secrets
 from turnkeeper.runtime.stage import Stage
 from turnkeeper.settings import EngineSettings, Settings, default_data_dir
 from turnkeeper.skills.durable import write_whole
@@ -47,6 +51,7 @@ from turnkeeper.store.reads import DATABASE as DATABASE
 from turnkeeper.store.reads import SqliteReads
 from turnkeeper.store.sqlite import SqliteStore
 from turnkeeper.web.app import make_app
+from turnkeeper.web.discreet import Discreet
 from turnkeeper.web.door import Door
 from turnkeeper.web.guard import Guard
 from turnkeeper.web.traffic import Traffic
@@ -104,12 +109,14 @@ async def running(settings: Settings, *, clock: Clock = utc_now) -> AsyncIterato
     beacon.put_out(settings.data_dir)
     async with contextlib.AsyncExitStack() as undo:
         undo.push_async_callback(house.stop)
+        undo.enter_context(house.secrecy.over_logs())
         token = settings.token or own_token(settings.data_dir)
+        house.secrecy.learn([token])
         listener = undo.enter_context(contextlib.closing(_listen(settings)))
         await house.start()
         door = Door(token, house.store.data_id, clock)
         guard = _guard(settings, house, door)
-        await undo.enter_async_context(_serving(_server_config(guard), listener))
+        await undo.enter_async_context(_serving(_server_config(Discreet(guard, house.secrecy)), listener))
         undo.callback(house.begin_stop)
         if house.alarm is not None:
             house.alarm.start()
@@ -174,7 +181,15 @@ async def open_house(settings: Settings, clock: Clock) -> House:
     library = Library(settings.managed_skills, shelf)
     library.repair()
     limits = {name: engine.limit for name, engine in settings.engines.items() if engine.limit is not None}
+    secrecy = Secrecy()
+    try:
+        kept = _secrets(settings, known, secrecy, clock)
+    except SettingsInvalid:
+        await store.close()
+        raise
     parts = Parts(
+        secrecy=secrecy,
+        secrets=kept,
         store=store,
         engines=known,
         shelf=shelf,
@@ -194,6 +209,15 @@ async def open_house(settings: Settings, clock: Clock) -> House:
         retention=settings.retention.limits(),
     )
     return House(parts)
+
+
+def _secrets(settings: Settings, known: Mapping[str, Engine], secrecy: Secrecy, clock: Clock) -> Secrets:
+    """What the service knows from its start on: its engines' keys, and the secrets that it keeps."""
+    for engine in known.values():
+        secrecy.learn(getattr(engine, "secrets", ()))
+    secrecy.learn(filter(None, (password_in(os.environ.get(name, "")) for name in PASSED_ON)))
+    reserved = {name for engine in known.values() for name in getattr(engine, "own_names", ())}
+    return Secrets(settings.data_dir / SECRETS, secrecy, clock, reserved=reserved)
 
 
 @contextlib.asynccontextmanager
@@ -338,9 +362,9 @@ def _guard(settings: Settings, house: House, door: Door) -> Guard:
     return Guard(make_app(house, door), door=door, hosts=hosts, max_upload=max_upload)
 
 
-def _server_config(guard: Guard) -> uvicorn.Config:
+def _server_config(app: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
-        guard,
+        app,
         loop="none",
         lifespan="off",
         log_config=None,

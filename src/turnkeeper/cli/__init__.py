@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from turnkeeper import __version__
-from turnkeeper.cli import engines, runs, skills
+from turnkeeper.cli import engines, runs, secrets, skills
 from turnkeeper.cli.browse import open_page
 from turnkeeper.cli.doctor import doctor
 from turnkeeper.cli.fetch import artifacts, result
@@ -41,6 +41,7 @@ app.command("open", rich_help_panel=SERVICE)(open_page)
 app.command(rich_help_panel=SERVICE)(doctor)
 app.add_typer(skills.app, name="skills", rich_help_panel=SERVICE)
 app.add_typer(engines.app, name="engines", rich_help_panel=SERVICE)
+app.add_typer(secrets.app, name="secrets", rich_help_panel=SERVICE)
 
 
 @app.command(rich_help_panel=SERVICE)

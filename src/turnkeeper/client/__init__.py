@@ -34,7 +34,7 @@ from turnkeeper.client.records import (
     Schemas,
     Skill,
 )
-from turnkeeper.client.service_records import Pruned, SignIn, Status
+from turnkeeper.client.service_records import Pruned, Secret, SignIn, Status
 from turnkeeper.client.sync import Client, Run
 
 __all__ = [
@@ -61,6 +61,7 @@ __all__ = [
     "RunFailed",
     "RunInfo",
     "Schemas",
+    "Secret",
     "ServiceNotFound",
     "ServiceUnreachable",
     "SignIn",

@@ -84,7 +84,7 @@ class Process:
             undo.callback(err.close)
             with around(Deed.SPAWN):
                 popen = start(command, mark)
-            process = cls(popen, mark, (out, err), on_line, command.secrets)
+            process = cls(popen, mark, (out, err), on_line, lambda: Veil(command.secrets, command.known))
             undo.callback(process.close)
             undo.callback(popen.kill)
             try:
@@ -100,7 +100,7 @@ class Process:
         mark: str,
         raw: tuple[RawFile, RawFile],
         on_line: OnLine,
-        secrets: frozenset[str],
+        veil: Callable[[], Veil],
     ) -> None:
         self._popen = popen
         self._on_line = on_line
@@ -111,8 +111,8 @@ class Process:
         self._stdin_ends = False
         self._ended: Exit | None = None
         self._streams = (
-            _Stream("stdout", popen.stdout, raw[0], LineAssembler(offset=raw[0].size), Veil(secrets)),
-            _Stream("stderr", popen.stderr, raw[1], LineAssembler(offset=raw[1].size), Veil(secrets)),
+            _Stream("stdout", popen.stdout, raw[0], LineAssembler(offset=raw[0].size), veil()),
+            _Stream("stderr", popen.stderr, raw[1], LineAssembler(offset=raw[1].size), veil()),
         )
         self._keep = raw[0].keep
         self.pid = popen.pid

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Literal, cast
 
 from turnkeeper.engines import census
+from turnkeeper.engines.veil import Known
 
 PIPE_SIZE = 1024 * 1024
 """As much as Linux lets anybody have, by default."""
@@ -31,6 +32,8 @@ class Command:
     cwd: Path
     secrets: frozenset[str] = frozenset()
     """What must not be read in its output by anybody."""
+    known: Known | None = None
+    """The same of the whole service: an agent may come by more than it was given."""
 
 
 class SpawnFailed(Exception):

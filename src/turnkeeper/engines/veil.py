@@ -221,7 +221,7 @@ def _all_forms(secrets: Iterable[str]) -> frozenset[bytes]:
 
 
 def _forms(secret: str) -> set[bytes]:
-    """As it is, as it stands in an address, in Python, inside a text of JSON, and inside JSON that is quoted in JSON."""
+    """As it is, as it stands in an address, in Python, in a text of JSON, and in JSON that is quoted in JSON."""
     once = {*_quoted(secret), repr(secret)[1:-1]}
     texts = {
         quote(secret, safe="", errors="surrogatepass"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from turnkeeper.core.retention import Limits
@@ -19,6 +19,9 @@ from turnkeeper.runtime.intake import Intake, Policy
 from turnkeeper.runtime.jobs import Jobs
 from turnkeeper.runtime.recovery import Recovery
 from turnkeeper.runtime.retention import Retention
+from turnkeeper.runtime.secrecy import Secrecy
+from turnkeeper.runtime.secrets import FILE as SECRETS
+from turnkeeper.runtime.secrets import Secrets
 from turnkeeper.runtime.stage import Stage
 from turnkeeper.runtime.uploads import Uploads
 from turnkeeper.runtime.worker import Worker
@@ -44,6 +47,9 @@ class Parts:
     """Of the event loop, if somebody watches it."""
     retention: Sequence[Limits] = ()
     """What is removed by itself."""
+    secrecy: Secrecy = field(default_factory=Secrecy)
+    secrets: Secrets | None = None
+    """None: those that lie beside the runs."""
 
 
 class House:
@@ -57,19 +63,24 @@ class House:
         self.default_engine = parts.policy.default_engine
         self.clock = parts.clock
         self.alarm = parts.alarm
+        self.secrecy = parts.secrecy
+        self.secrets = parts.secrets or Secrets(parts.runs_dir.parent / SECRETS, parts.secrecy, parts.clock)
         self.feed = Feed()
-        self.stage = Stage(parts.store, parts.shelf, parts.engines, parts.runs_dir)
+        self.stage = Stage(
+            parts.store, parts.shelf, parts.engines, parts.runs_dir, self.secrecy, self.secrets
+        )
         self.worker = Worker(parts.store, self.stage, parts.clock, self._release)
         self.dispatcher = Dispatcher(parts.capacity, self.worker.start, self._is_alone)
         self.deadlines = Deadlines(parts.store, parts.clock)
         self.jobs = Jobs(
             store=parts.store,
-            intake=Intake(parts.shelf, parts.engines, parts.policy),
+            intake=Intake(parts.shelf, parts.engines, parts.policy, self.secrecy, self.secrets),
             dispatcher=self.dispatcher,
             feed=self.feed,
             disk=parts.disk,
             max_queued=parts.policy.max_queued,
             clock=parts.clock,
+            secrecy=self.secrecy,
         )
         self.uploads = Uploads(self.jobs, self.stage, parts.disk, parts.clock)
         self.retention = Retention(parts.store, parts.runs_dir, parts.retention, parts.clock)

@@ -19,6 +19,7 @@ from turnkeeper.web import (
     page,
     problems,
     retention,
+    secrets,
     service,
     session,
     uploads,
@@ -99,7 +100,7 @@ def make_app(house: House, door: Door, *, heartbeat_sec: float = events.HEARTBEA
     app.state.house = house
     app.state.door = door
     app.state.heartbeat_sec = heartbeat_sec
-    for module in (jobs, uploads, events, files, catalogue, retention, service, session, page):
+    for module in (jobs, uploads, events, files, catalogue, secrets, retention, service, session, page):
         app.include_router(module.router)
     app.add_middleware(SmallLists)
     app.mount(page.STATIC, GZipMiddleware(page.Files()))
