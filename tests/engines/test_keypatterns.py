@@ -170,8 +170,11 @@ def test_a_private_key_with_headers_and_indented() -> None:
     assert body[:20].encode() not in whole
     assert whole.count(b"\n") == text.count("\n")
     assert whole.endswith(b"\nnext: line\n")
-    for border in range(len(text)):
-        assert shown(text[:border].encode(), text[border:].encode()) == whole
+    for data in (text.encode(), json.dumps({"key": text}).encode()):
+        whole = shown(data)
+        assert body[:20].encode() not in whole
+        for border in range(len(data)):
+            assert shown(data[:border], data[border:]) == whole
 
 
 def test_a_mention_of_a_private_key_is_not_the_end_of_all_words() -> None:
