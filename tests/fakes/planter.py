@@ -65,7 +65,9 @@ def files(secret: str) -> None:
     for shift in range(0, size + 1, 3):
         border = Path(f"border-{len(secret)}-{shift}.txt")
         border.write_text(f"{'x' * (CHUNK - size + shift - 1)} {secret} end", encoding="utf-8")
-    Path(f"link-{len(secret)}").symlink_to(f"/nowhere/{name}")
+    link = Path(f"link-{len(secret)}")
+    if not link.is_symlink():
+        link.symlink_to(f"/nowhere/{name}")
 
 
 def headless() -> None:

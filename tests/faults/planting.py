@@ -16,6 +16,7 @@ from urllib.parse import quote
 from tests.engines.keys import made
 from tests.harness import SKILLS, Client, Place, opened
 from turnkeeper.runtime.secrets import FILE
+from turnkeeper.wiring import DATABASE
 
 PLANTER = Path(__file__).parents[1] / "fakes" / "planter.py"
 NAME = "PLANTED_TOKEN"
@@ -101,7 +102,7 @@ def stored(data_dir: Path) -> dict[str, bytes]:
         path.name: path.read_bytes() for path in data_dir.iterdir() if path.is_file() and path.name != FILE
     }
     found |= {str(path): path.read_bytes() for path in data_dir.glob("runs/*/raw/*")}
-    with closing(sqlite3.connect(data_dir / "turnkeeper.sqlite3")) as store:
+    with closing(sqlite3.connect(f"file:{data_dir / DATABASE}?mode=ro", uri=True)) as store:
         tables = [name for (name,) in store.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         for table in tables:
             rows = store.execute(f'SELECT * FROM "{table}"').fetchall()

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.faults.planting import KEY, PARTS, VALUE, assert_nowhere, needles, planted, stored, told
+from tests.harness import Json
 
-INTERACTIVE = {"execution_mode": "interactive", "skill": "planted"}
+INTERACTIVE: Json = {"execution_mode": "interactive", "skill": "planted"}
 BOTH = f"{VALUE} and {KEY}"
 
 

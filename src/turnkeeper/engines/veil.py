@@ -19,8 +19,14 @@ from turnkeeper.engines.keypatterns import Keys, Span
 
 SHORTEST = 8
 """Characters of a secret that is hidden: a shorter one would be found in ordinary words."""
+LONGEST_KEY = 8192
+"""Characters at the end of a piece that are looked at for one."""
 
 _SEEN = re.compile(rb"[^\r\n]")
+# As many stars as the shortest key has that is known by its looks, and as the first line of a private key has.
+_ENDS_HIDDEN = re.compile(r"(?<!\*)(?P<key>\*{15,26})\Z|\*{27,}(?:\r?\n[ \t]*\**)*\Z")
+_GOES_ON = re.compile(r"[A-Za-z0-9_.+/=*-]*")
+_BLOCK_GOES_ON = re.compile(r"[A-Za-z0-9_.+/=*-]*(?:\r?\n[ \t]*[A-Za-z0-9+/=*]*)*")
 
 
 class Known:
@@ -113,10 +119,13 @@ class Pieces:
         self._veil = Veil(secrets, known)
         self._whole = Veil(secrets, known)
         self._open: TextDelta | Reasoning | None = None
+        self._rest: re.Pattern[str] | None = None
+        """What the last piece ended with was hidden in its own line: the rest of that is here."""
+        self._has_hidden_rest = False
 
     @property
     def has_hidden(self) -> bool:
-        return self._veil.has_hidden or self._whole.has_hidden
+        return self._veil.has_hidden or self._whole.has_hidden or self._has_hidden_rest
 
     def hide(self, events: Iterable[TurnEvent]) -> list[TurnEvent]:
         """The events in their order; what is held back of a message comes before whatever ends it."""
@@ -133,8 +142,21 @@ class Pieces:
         is_same = self._open is not None and replace(self._open, text="") == replace(event, text="")
         before = [] if is_same else self.close()
         self._open = event
-        shown = self._veil.hide(_bytes(event.text))
+        shown = self._veil.hide(_bytes(self._without_rest(event.text, is_same=is_same)))
         return [*before, *([replace(event, text=_text(shown))] if shown else [])]
+
+    def _without_rest(self, text: str, *, is_same: bool) -> str:
+        """A key that is long enough to be known was hidden where its line ended; nobody would know its rest again."""
+        found = self._rest.match(text) if self._rest is not None and is_same else None
+        if found is not None and found[0]:
+            rest = re.sub(r"[^\s*]", "*", found[0])
+            self._has_hidden_rest = self._has_hidden_rest or rest != found[0]
+            text = rest + text[found.end() :]
+        is_all = found is not None and found.end() == len(text)
+        if not is_all:
+            ends = _ENDS_HIDDEN.search(text[-LONGEST_KEY:])
+            self._rest = None if ends is None else _GOES_ON if ends["key"] else _BLOCK_GOES_ON
+        return text
 
     def _read(self, event: TurnEvent) -> TurnEvent:
         """JSON can be written in many ways: what was no secret in the line may be one when it is read."""

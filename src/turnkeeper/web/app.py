@@ -24,6 +24,7 @@ from turnkeeper.web import (
     session,
     uploads,
 )
+from turnkeeper.web.discreet import Discreet
 from turnkeeper.web.door import PAGE_KEY, Door
 from turnkeeper.web.guard import OPEN_PATHS
 from turnkeeper.web.parts import PROBLEM, refusal
@@ -102,6 +103,7 @@ def make_app(house: House, door: Door, *, heartbeat_sec: float = events.HEARTBEA
     app.state.heartbeat_sec = heartbeat_sec
     for module in (jobs, uploads, events, files, catalogue, secrets, retention, service, session, page):
         app.include_router(module.router)
+    app.add_middleware(Discreet, secrecy=house.secrecy)  # inside of what compresses
     app.add_middleware(SmallLists)
     app.mount(page.STATIC, GZipMiddleware(page.Files()))
     problems.install(app)

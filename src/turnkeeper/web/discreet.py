@@ -10,7 +10,7 @@ from turnkeeper.web.parts import PROBLEM
 
 
 class Discreet:
-    """Around everything else, the guard too. Other answers are made of what is stored, and that has none."""
+    """Around the guard, and around the calls before anything is compressed. Other answers tell what is stored."""
 
     def __init__(self, app: ASGIApp, secrecy: Secrecy) -> None:
         self._app = app
