@@ -21,7 +21,7 @@ async def test_known_and_unknown_keys_are_found_nowhere(
     caplog.set_level(logging.DEBUG)
     async with planted(tmp_path) as place:
         client = place.client
-        body = {"input": {"task": BOTH, BOTH: [BOTH]}, "parameter": {"p": {"deep": BOTH}}}
+        body: Json = {"input": {"task": BOTH, BOTH: [BOTH]}, "parameter": {"p": {"deep": BOTH}}}
         run_id = await client.create(engine="codex", **INTERACTIVE, **body)
         assert (await client.settled(run_id))["status"] == "waiting_user", await client.get(run_id)
         await client.reply(run_id, f"go on with {BOTH}")
