@@ -112,16 +112,13 @@ def test_a_run_says_which_command_helps(machine: Machine, tmp_path: Path) -> Non
 
 
 def test_links_are_shown_and_not_fetched(machine: Machine, tmp_path: Path) -> None:
-    run_id = machine.told("run", "meeting-notes", "--engine", "demo", "--input", "notes=We ship.", "--auto")[
-        "run"
-    ]["run_id"]
-    workspace = machine.workspace(run_id)
-    before = {each["path"] for each in machine.told("artifacts", run_id)["artifacts"]}
-    for name in before:
-        (workspace / name).with_name(f"link-to-{Path(name).name}").symlink_to("/etc/passwd")
+    run_id = machine.told("run", "plain", "--engine", "demo", "--auto")["run"]["run_id"]
+    (machine.workspace(run_id) / "report.txt").write_text("words")
+    (machine.workspace(run_id) / "trap.txt").symlink_to("/etc/passwd")
     listed = machine.call("artifacts", run_id).stdout
-    shown = [each for each in machine.told("artifacts", run_id)["artifacts"] if each["kind"] == "link"]
-    for each in shown:
-        assert f"link  {each['path']} -> /etc/passwd" in listed
+    assert "link  trap.txt -> /etc/passwd" in listed
     fetched = machine.told("artifacts", run_id, "--to", str(tmp_path / "out"))["files"]
-    assert {Path(each).name for each in fetched} == {Path(name).name for name in before}
+    assert [Path(each).name for each in fetched] == ["report.txt"]
+    refused = machine.call("artifacts", run_id, "trap.txt", "--to", str(tmp_path / "out"))
+    assert refused.returncode == 2
+    assert "is a link, which is not followed [FILE_NOT_FOUND]" in refused.stderr
