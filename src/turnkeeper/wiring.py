@@ -359,7 +359,8 @@ def _url(listener: socket.socket) -> str:
 def _guard(settings: Settings, house: House, door: Door) -> Guard:
     hosts = {*LOOPBACK, settings.host, *settings.allowed_hosts}
     max_upload = settings.max_upload_mb * 1024 * 1024
-    return Guard(make_app(house, door), door=door, hosts=hosts, max_upload=max_upload)
+    app = make_app(house, door, secrecy=house.secrecy)
+    return Guard(app, door=door, hosts=hosts, max_upload=max_upload)
 
 
 def _server_config(app: ASGIApp) -> uvicorn.Config:

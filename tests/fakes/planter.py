@@ -65,7 +65,7 @@ def files(secret: str) -> None:
     for shift in range(0, size + 1, 3):
         border = Path(f"border-{len(secret)}-{shift}.txt")
         border.write_text(f"{'x' * (CHUNK - size + shift - 1)} {secret} end", encoding="utf-8")
-    link = Path(f"link-{len(secret)}")
+    link = Path(f"a-link-{len(secret)}")
     if not link.is_symlink():
         link.symlink_to(f"/nowhere/{name}")
 

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from turnkeeper import __version__
 from turnkeeper.runtime.house import House
+from turnkeeper.runtime.secrecy import Secrecy
 from turnkeeper.web import (
     catalogue,
     events,
@@ -87,7 +88,13 @@ class SmallLists:
         await app(scope, receive, send)
 
 
-def make_app(house: House, door: Door, *, heartbeat_sec: float = events.HEARTBEAT_SEC) -> FastAPI:
+def make_app(
+    house: House,
+    door: Door,
+    *,
+    heartbeat_sec: float = events.HEARTBEAT_SEC,
+    secrecy: Secrecy | None = None,
+) -> FastAPI:
     app = Api(
         title="Turnkeeper",
         version=__version__,
@@ -103,7 +110,7 @@ def make_app(house: House, door: Door, *, heartbeat_sec: float = events.HEARTBEA
     app.state.heartbeat_sec = heartbeat_sec
     for module in (jobs, uploads, events, files, catalogue, secrets, retention, service, session, page):
         app.include_router(module.router)
-    app.add_middleware(Discreet, secrecy=house.secrecy)  # inside of what compresses
+    app.add_middleware(Discreet, secrecy=secrecy or Secrecy())  # inside of what compresses
     app.add_middleware(SmallLists)
     app.mount(page.STATIC, GZipMiddleware(page.Files()))
     problems.install(app)
