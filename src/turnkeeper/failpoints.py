@@ -19,6 +19,7 @@ class Deed(StrEnum):
     LOCK = "lock the data directory"
     MIGRATE = "migrate"
     KEEP_TOKEN = "keep the token"
+    KEEP_SECRETS = "keep the secrets"
     COMMIT = "commit"
     DELIVER = "deliver what was committed"
     PUBLISH = "publish"

@@ -13,12 +13,13 @@ import socket
 import ssl
 import stat
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import uvicorn
 from platformdirs import user_config_path
+from starlette.types import ASGIApp
 
 from turnkeeper import __version__, beacon
 from turnkeeper.beacon import TOKEN, Beacon
@@ -26,7 +27,7 @@ from turnkeeper.core.errors import SettingsInvalid
 from turnkeeper.core.keys import id_in
 from turnkeeper.core.run import SandboxKind
 from turnkeeper.engines import managed, names, probe
-from turnkeeper.engines.base import Engine, EngineConfig
+from turnkeeper.engines.base import PASSED_ON, Engine, EngineConfig, password_in
 from turnkeeper.engines.managed import Installed as Installed
 from turnkeeper.engines.managed import Report
 from turnkeeper.engines.mounts import Places
@@ -41,6 +42,9 @@ from turnkeeper.runtime.doctor import Diagnosis as Diagnosis
 from turnkeeper.runtime.doctor import Visit, examine
 from turnkeeper.runtime.house import House, Parts
 from turnkeeper.runtime.intake import Policy
+from turnkeeper.runtime.secrecy import Secrecy
+from turnkeeper.runtime.secrets import FILE as SECRETS
+from turnkeeper.runtime.secrets import Secrets
 from turnkeeper.runtime.stage import Stage
 from turnkeeper.settings import EngineSettings, SandboxSettings, Settings, default_data_dir
 from turnkeeper.skills.durable import write_whole
@@ -54,6 +58,7 @@ from turnkeeper.store.reads import SqliteReads
 from turnkeeper.store.sqlite import SqliteStore
 from turnkeeper.web.address import MAX_HEAD
 from turnkeeper.web.app import make_app
+from turnkeeper.web.discreet import Discreet
 from turnkeeper.web.door import Door
 from turnkeeper.web.entrance import LOOPBACK, Entrance
 from turnkeeper.web.guard import Guard
@@ -117,13 +122,16 @@ async def running(settings: Settings, *, clock: Clock = utc_now) -> AsyncIterato
     beacon.put_out(settings.data_dir)
     async with contextlib.AsyncExitStack() as undo:
         undo.push_async_callback(house.stop)
+        undo.enter_context(house.secrecy.over_logs())
         token = _not_a_key(settings.token or own_token(settings.data_dir))
+        house.secrecy.learn([token])
         listener = undo.enter_context(contextlib.closing(_listen(settings)))
         await house.start()
         await house.keys.keep_token(token)
         door = Door(token, house.store.data_id, clock, house.keys.ring)
         guard = _guard(settings, house, door)
-        await undo.enter_async_context(_serving(_server_config(guard, tls), listener))
+        server = _server_config(Discreet(guard, house.secrecy), tls)
+        await undo.enter_async_context(_serving(server, listener))
         undo.callback(house.begin_stop)
         if house.alarm is not None:
             house.alarm.start()
@@ -197,7 +205,15 @@ async def open_house(settings: Settings, clock: Clock) -> House:
     library = Library(settings.managed_skills, shelf)
     library.repair()
     limits = {name: engine.limit for name, engine in settings.engines.items() if engine.limit is not None}
+    secrecy = Secrecy()
+    try:
+        kept = _secrets(settings, known, secrecy, clock)
+    except SettingsInvalid:
+        await store.close()
+        raise
     parts = Parts(
+        secrecy=secrecy,
+        secrets=kept,
         store=store,
         engines=known,
         shelf=shelf,
@@ -252,6 +268,15 @@ def _limits(wanted: SandboxSettings) -> Limits:
         file=wanted.max_file_mb * mb,
         disk=wanted.max_disk_mb * mb,
     )
+
+
+def _secrets(settings: Settings, known: Mapping[str, Engine], secrecy: Secrecy, clock: Clock) -> Secrets:
+    """What the service knows from its start on: its engines' keys, and the secrets that it keeps."""
+    for engine in known.values():
+        secrecy.learn(getattr(engine, "secrets", ()))
+    secrecy.learn(filter(None, (password_in(os.environ.get(name, "")) for name in PASSED_ON)))
+    reserved = {name for engine in known.values() for name in getattr(engine, "own_names", ())}
+    return Secrets(settings.data_dir / SECRETS, secrecy, clock, reserved=reserved)
 
 
 @contextlib.asynccontextmanager
@@ -413,7 +438,7 @@ def _guard(settings: Settings, house: House, door: Door) -> Guard:
     entrance = _entrance(settings)
     public = {entrance.public_host} if entrance.public_host else set()
     return Guard(
-        make_app(house, door, public_url=settings.public_url),
+        make_app(house, door, public_url=settings.public_url, secrecy=house.secrecy),
         door=door,
         hosts={*LOOPBACK, settings.host, *settings.allowed_hosts, *public},
         max_upload=settings.max_upload_mb * 1024 * 1024,
@@ -422,9 +447,9 @@ def _guard(settings: Settings, house: House, door: Door) -> Guard:
     )
 
 
-def _server_config(guard: Guard, tls: ssl.SSLContext | None) -> uvicorn.Config:
+def _server_config(app: ASGIApp, tls: ssl.SSLContext | None) -> uvicorn.Config:
     return uvicorn.Config(
-        guard,
+        app,
         http=PatientProtocol,
         h11_max_incomplete_event_size=MAX_HEAD,
         ws="none",

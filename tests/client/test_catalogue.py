@@ -178,3 +178,26 @@ class TestService:
         link = await aclient.answer_link(run.id, expires_in=60)
         assert link.url.startswith(f"{service.url}/#answer=tkl_")
         await run.cancel()
+
+
+class TestSecrets:
+    def test_set_granted_and_removed(self, client: Client) -> None:
+        secret = client.set_secret("CLIENT_TOKEN", "the value of the client")
+        assert (secret.name, secret.grants, secret.set_by) == ("CLIENT_TOKEN", (), "token")
+        assert client.grant_secret("CLIENT_TOKEN", "interview").grants == ("interview",)
+        assert "CLIENT_TOKEN" in {each.name for each in client.secrets()}
+        assert client.revoke_secret("CLIENT_TOKEN", "interview").grants == ()
+        client.remove_secret("CLIENT_TOKEN")
+        with pytest.raises(ApiError) as refused:
+            client.grant_secret("CLIENT_TOKEN", "interview")
+        assert (refused.value.code, refused.value.status) == ("SECRET_NOT_FOUND", 404)
+        with pytest.raises(ApiError) as refused:
+            client.set_secret("PATH", "/tmp/of/somebody/else")
+        assert refused.value.code == "SECRET_INVALID"
+
+    async def test_the_same_to_await(self, aclient: AsyncClient) -> None:
+        await aclient.set_secret("AWAITED_TOKEN", "the value of the client")
+        assert (await aclient.grant_secret("AWAITED_TOKEN", "interview")).grants == ("interview",)
+        assert (await aclient.revoke_secret("AWAITED_TOKEN", "interview")).grants == ()
+        assert "AWAITED_TOKEN" in {each.name for each in await aclient.secrets()}
+        await aclient.remove_secret("AWAITED_TOKEN")

@@ -16,7 +16,10 @@ from tests.sound import assert_hidden
 from turnkeeper.core.run import Job, Mode, Timeouts
 from turnkeeper.engines import census
 from turnkeeper.engines.registry import engines
+from turnkeeper.runtime.clock import utc_now
 from turnkeeper.runtime.intake import Intake, JobRequest, Policy
+from turnkeeper.runtime.secrecy import Secrecy
+from turnkeeper.runtime.secrets import Secrets
 from turnkeeper.runtime.stage import Stage
 from turnkeeper.skills.package import Shelf
 from turnkeeper.store.base import RunFilter
@@ -163,7 +166,9 @@ def a_job(script: Json) -> Job:
     request = JobRequest(
         skill_id="answer", engine="demo", mode=Mode.INTERACTIVE, parameter={"demo_script": script}
     )
-    return Intake(Shelf((SKILLS,)), engines({}), policy).accept(request).job
+    secrecy = Secrecy()
+    secrets = Secrets(Path("/nowhere/secrets.json"), secrecy, utc_now)
+    return Intake(Shelf((SKILLS,)), engines({}), policy, secrecy, secrets).accept(request).job
 
 
 def count(events: list[Json], type_: str) -> int:

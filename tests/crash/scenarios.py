@@ -286,6 +286,34 @@ async def skills(guest: Guest) -> None:
     await require_installed(guest, None)
 
 
+# Secrets
+
+
+async def secrets(guest: Guest) -> None:
+    """What was answered is kept, in a file that is whole; what was not is as it was, or as it was to be."""
+    for value in ("the-first-of-its-values", "the-second-of-its-values"):
+        answer = await guest.insist(
+            lambda client, value=value: client.http.put("/v1/secrets/A_TOKEN", json={"value": value})  # type: ignore[misc]
+        )
+        assert answer.status_code == 200, answer.text
+        require_kept(guest, {"A_TOKEN": value})
+    answer = await guest.insist(lambda client: client.http.put("/v1/secrets/A_TOKEN/grants/answer"))
+    assert answer.status_code == 200, answer.text
+    told = (await guest.insist(lambda client: client.http.get("/v1/secrets"))).json()["secrets"]
+    require([each["grants"] for each in told] == [["answer"]], Harm.LOST, told)
+    answer = await guest.insist(lambda client: client.http.delete("/v1/secrets/A_TOKEN"))
+    assert answer.status_code in (200, 404), answer.text
+    require_kept(guest, {})
+    await guest.ended(await guest.create("after secrets", script=DONE))
+
+
+def require_kept(guest: Guest, wanted: dict[str, str]) -> None:
+    path = guest.service.data_dir / "secrets.json"
+    found = {name: each["value"] for name, each in json.loads(path.read_text())["secrets"].items()}
+    require(found == wanted, Harm.LOST, found)
+    require(path.stat().st_mode & 0o077 == 0, Harm.WRONG, oct(path.stat().st_mode))
+
+
 ASIDE = Kill((When.AFTER, Deed.SET_SKILL_ASIDE))
 ONE, TWO, FOUR = ({"TURNKEEPER_SLOTS": slots, "TURNKEEPER_STICKY_SLOTS": slots} for slots in ("1", "2", "4"))
 
@@ -301,6 +329,7 @@ SCENARIOS = {
             (Deed.LOCK, Deed.MIGRATE, Deed.KEEP_TOKEN, Deed.LIGHT_BEACON, Deed.PLACE_UPLOAD),
             makes_token=True,
         ),
+        Scenario("secrets", secrets, (Deed.KEEP_SECRETS,)),
         Scenario("canceled at work", canceled_at_work, (Deed.PLACE_SKILL, Deed.WRITE_HOME)),
         Scenario("canceled waiting", canceled_waiting, env=TWO),
         Scenario("decided", decided, (Deed.MEET_DEADLINE,)),

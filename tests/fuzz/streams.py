@@ -10,8 +10,9 @@ from random import Random
 
 from turnkeeper.client.sse import Frame, Parser
 from turnkeeper.core.errors import CursorInvalid
+from turnkeeper.engines.keypatterns import Keys
 from turnkeeper.engines.lines import KEPT, MAX_LINE, Line, LineAssembler, RawFile, plain
-from turnkeeper.engines.veil import Veil
+from turnkeeper.engines.veil import Known, Veil
 from turnkeeper.web.events import MAX_DIGITS, read_cursor
 
 LINE_ENDS = (
@@ -122,10 +123,14 @@ def check_veil(data: bytes) -> None:
     shown = _veiled(chunks(data))
     assert shown == _veiled([data])
     assert len(shown) == len(data)
-    secret = {
-        at for form in _forms() for found in _places(form, data) for at in range(found, found + len(form))
-    }
-    assert shown == bytes(0x2A if at in secret else byte for at, byte in enumerate(data))
+    forms = Known([KEY, LONGER, QUOTED]).forms
+    assert _forms() <= forms
+    spans = [(found, found + len(form)) for form in forms for found in _places(form, data)]
+    keys = Keys()
+    spans += [*keys.find(data)[0], *keys.find(b"", is_last=True)[0]]
+    secret = {at for start, end in spans for at in range(start, end)}
+    starred = (0x2A if at in secret and byte not in b"\r\n" else byte for at, byte in enumerate(data))
+    assert shown == bytes(starred)
 
 
 def _veiled(pieces: list[bytes]) -> bytes:

@@ -11,7 +11,16 @@ import pytest
 from turnkeeper.core.contract import ArtifactRule
 from turnkeeper.core.errors import FileNotAvailable
 from turnkeeper.skills import artifacts
-from turnkeeper.skills.artifacts import MOST, find, missing, open_inside
+from turnkeeper.skills.artifacts import (
+    LINK,
+    MOST,
+    Artifact,
+    find,
+    missing,
+    named,
+    open_inside,
+    open_shown,
+)
 
 
 def rule(pattern: str, *, required: bool = False, mime: str | None = None) -> ArtifactRule:
@@ -90,6 +99,10 @@ def test_heap_of_other_files_does_not_hide_the_one_that_counts(tmp_path: Path) -
     assert len(find(tmp_path, [])) == MOST, "and an answer has an end"
 
 
+def files_in(workspace: Path) -> list[Artifact]:
+    return [each for each in find(workspace, []) if not each.is_link]
+
+
 def test_only_ordinary_files_with_names_that_are_text(workspace: Path) -> None:
     (workspace / "link").symlink_to("report.md")
     (workspace / "etc").symlink_to("/etc")
@@ -97,7 +110,7 @@ def test_only_ordinary_files_with_names_that_are_text(workspace: Path) -> None:
     Path(os.fsdecode(os.fsencode(workspace) + b"/\xff")).touch()
     Path(os.fsdecode(os.fsencode(workspace) + b"/\xfe")).mkdir()
     Path(os.fsdecode(os.fsencode(workspace) + b"/\xfe/inside")).touch()
-    assert {each.path for each in find(workspace, [])} == {
+    assert {each.path for each in files_in(workspace)} == {
         ".hidden",
         "Report.MD",
         "report.md",
@@ -110,7 +123,40 @@ def test_only_ordinary_files_with_names_that_are_text(workspace: Path) -> None:
 
 def test_loop_of_folders_comes_to_an_end(workspace: Path) -> None:
     (workspace / "out" / "again").symlink_to("..")
-    assert len(find(workspace, [])) == 7
+    assert len(files_in(workspace)) == 7
+
+
+@pytest.mark.failure("A07")
+def test_links_are_listed_with_what_they_say_and_are_nothing_more(workspace: Path) -> None:
+    (workspace / "link").symlink_to("report.md")
+    (workspace / "out" / "etc").symlink_to("/etc")
+    (workspace / "out" / "required.md").symlink_to("../report.md")
+    links = [each for each in find(workspace, []) if each.is_link]
+    assert [(each.path, each.target, each.size, each.mime) for each in links] == [
+        ("link", "report.md", 0, LINK),
+        ("out/etc", "/etc", 0, LINK),
+        ("out/required.md", "../report.md", 0, LINK),
+    ]
+    wanted = [rule("out/required.md", required=True)]
+    assert missing(wanted, find(workspace, wanted)) == ["out/required.md"]
+    with pytest.raises(FileNotAvailable, match="is a link, which is not followed"):
+        open_inside(workspace, "out/required.md")
+
+
+def test_names_that_look_alike_when_hidden_are_told_apart(workspace: Path) -> None:
+    (workspace / "key-one.txt").write_text("1")
+    (workspace / "key-two.txt").write_text("2")
+
+    def hide(text: str) -> str:
+        return text.replace("one", "***").replace("two", "***")
+
+    shown = [name for name, _ in named(find(workspace, []), hide) if "*" in name]
+    assert shown == ["key-***.txt", "key-***.txt~2"]
+    for name, words in zip(shown, ("1", "2"), strict=True):
+        with os.fdopen(open_shown(workspace, name, (), hide)) as file:
+            assert file.read() == words
+    with pytest.raises(FileNotAvailable):
+        open_shown(workspace, "key-****.txt", (), hide)
 
 
 def test_open_reads_what_is_there(workspace: Path) -> None:

@@ -10,6 +10,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
+from tests.engines.keys import made
 from tests.harness import PATIENCE, Client, Json, Place
 from tests.spec.scripts import ANSWER, ASK, INTERACTIVE, Latch, script
 from tests.web.problems import assert_problem
@@ -84,9 +85,12 @@ class TestArtifacts:
             DONE,
         )
         assert await listed(client, run_id) == [
-            {"path": "report.md", "size": 8, "mime": "text/markdown", "role": "report"},
-            {"path": "charts/one.svg", "size": 5, "mime": "image/svg+xml", "role": "chart"},
-            {"path": "charts/2026/two.svg", "size": 5, "mime": "image/svg+xml", "role": "chart"},
+            {"path": path, "kind": "file", "size": size, "mime": mime, "role": role, "target": None}
+            for path, size, mime, role in (
+                ("report.md", 8, "text/markdown", "report"),
+                ("charts/one.svg", 5, "image/svg+xml", "chart"),
+                ("charts/2026/two.svg", 5, "image/svg+xml", "chart"),
+            )
         ]
         answer = await fetched(client, run_id, "report.md")
         assert (answer.status_code, answer.content) == (200, b"# Report")
@@ -117,7 +121,8 @@ class TestArtifacts:
         run_id = await finished(client, "answer", file("page.html", "<script>alert(1)</script>"), DONE)
         answer = await fetched(client, run_id, "page.html")
         assert answer.headers["content-type"] == "application/octet-stream"
-        assert answer.headers["content-disposition"] == "attachment"
+        disposition = "attachment; filename=\"page.html\"; filename*=UTF-8''page.html"
+        assert answer.headers["content-disposition"] == disposition
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["content-length"] == "25"
 
@@ -183,8 +188,31 @@ class TestArtifacts:
         assert_problem(answer, 404, Code.FILE_NOT_FOUND)
 
     @pytest.mark.failure("A07")
-    async def test_links_and_pipes_are_not_listed(self, client: Client, crowded: str) -> None:
-        assert [each["path"] for each in await listed(client, crowded)] == ["b.txt", "a/c.txt"]
+    async def test_links_are_told_of_and_pipes_are_not(self, client: Client, crowded: str) -> None:
+        told = [(each["path"], each["kind"], each["target"]) for each in await listed(client, crowded)]
+        assert sorted(told) == [
+            ("a/c.txt", "file", None),
+            ("a/up", "link", ".."),
+            ("b.txt", "file", None),
+            ("etc", "link", "/etc"),
+            ("near", "link", "b.txt"),
+            ("nowhere", "link", "/nowhere/at/all"),
+            ("passwd", "link", "/etc/passwd"),
+            ("self", "link", "self"),
+        ]
+        answer = await fetched(client, crowded, "near")
+        assert "is a link, which is not followed" in answer.json()["detail"]
+
+    @pytest.mark.failure("A07")
+    async def test_where_a_link_leads_is_cut_and_hides_keys(self, client: Client, place: Place) -> None:
+        run_id = await finished(client, "answer", DONE)
+        workspace = place.house.stage.folder(run_id).workspace
+        key = made("github")
+        (workspace / "one").symlink_to(f"/x/{key}")
+        (workspace / "two").symlink_to("y/" * 300)
+        first, second = await listed(client, run_id)
+        assert first["target"] == "/x/" + "*" * len(key)
+        assert second["target"] == "y/" * 100
 
     @pytest.mark.failure("A07")
     async def test_workspace_that_was_swapped_for_a_link(self, client: Client, place: Place) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from turnkeeper import __version__
-from turnkeeper.cli import engines, keys, runs, skills
+from turnkeeper.cli import engines, keys, runs, secrets, skills
 from turnkeeper.cli.browse import open_page
 from turnkeeper.cli.doctor import doctor
 from turnkeeper.cli.fetch import artifacts, result
@@ -46,6 +46,7 @@ app.add_typer(skills.app, name="skills", rich_help_panel=SERVICE)
 app.add_typer(engines.app, name="engines", rich_help_panel=SERVICE)
 app.add_typer(keys.app, name="keys", rich_help_panel=SERVICE)
 app.command(rich_help_panel=SERVICE)(journal)
+app.add_typer(secrets.app, name="secrets", rich_help_panel=SERVICE)
 
 
 @app.command(rich_help_panel=SERVICE)

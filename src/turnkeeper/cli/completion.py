@@ -37,6 +37,11 @@ def skill_ids(context: typer.Context, incomplete: str) -> list[Offer]:
     return _fitting(((each["id"], each["description"]) for each in told.get("skills", ())), incomplete)
 
 
+def secret_names(context: typer.Context, incomplete: str) -> list[Offer]:
+    told = _ask(context, "/v1/secrets")
+    return _fitting(((each["name"], "") for each in told.get("secrets", ())), incomplete)
+
+
 def engine_names(context: typer.Context, incomplete: str) -> list[Offer]:
     """Without a service, those that every installation has."""
     told = _ask(context, "/v1/engines").get("engines")

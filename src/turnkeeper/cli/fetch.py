@@ -105,7 +105,9 @@ def artifacts(
         elif path is not None:
             fetched = _fetch(run, [path], folder, force=force)
         elif to is not None:
-            fetched = _fetch(run, [each.path for each in run.artifacts()], folder, force=force)
+            fetched = _fetch(
+                run, [each.path for each in run.artifacts() if not each.is_link], folder, force=force
+            )
         else:
             _list(run, run.artifacts(), as_json=as_json)
             return
@@ -121,9 +123,11 @@ def _list(run: Run, found: list[Artifact], *, as_json: bool) -> None:
     elif not found:
         typer.echo("The run has left no files.")
     else:
-        width = max(len(size(each.size)) for each in found)
-        for each in found:
-            typer.echo(f"{size(each.size):>{width}}  {printable(each.path)}")
+        sizes = ["link" if each.is_link else size(each.size) for each in found]
+        width = max(map(len, sizes))
+        for each, told in zip(found, sizes, strict=True):
+            leads = f" -> {printable(each.target or '')}" if each.is_link else ""
+            typer.echo(f"{told:>{width}}  {printable(each.path)}{leads}")
 
 
 def _fetch(run: Run, paths: Iterable[str], folder: Path, *, force: bool) -> list[Path]:

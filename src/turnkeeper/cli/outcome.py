@@ -48,10 +48,10 @@ def summary(info: RunInfo, files: list[Artifact]) -> Iterator[str]:
     if info.error:
         yield from _failure(info)
     for each in files[:MOST_FILES]:
-        yield f"  {printable(each.path)}  {size(each.size)}"
+        yield f"  {printable(each.path)}  {'link' if each.is_link else size(each.size)}"
     if len(files) > MOST_FILES:
         yield f"  and {len(files) - MOST_FILES} more files: turnkeeper artifacts {run}"
-    if files:
+    if any(not each.is_link for each in files):
         yield f"  fetch them: turnkeeper artifacts {run} --to DIR"
 
 

@@ -118,6 +118,7 @@ def _facts(skill: Skill) -> Iterator[tuple[str, str]]:
         "modes": ", ".join(skill.execution_modes),
         "engines": ", ".join(skill.engines),
         "turns": f"{skill.max_attempt} at the most" if skill.max_attempt else "",
+        "secrets": ", ".join(skill.secrets),
         "timeouts": ", ".join(f"{name} {seconds:g}" for name, seconds in skill.timeouts.items()),
     }
     for name, value in facts.items():

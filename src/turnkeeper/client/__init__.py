@@ -35,7 +35,7 @@ from turnkeeper.client.records import (
     Schemas,
     Skill,
 )
-from turnkeeper.client.service_records import AnswerLink, Pruned, SignIn, Status
+from turnkeeper.client.service_records import AnswerLink, Pruned, Secret, SignIn, Status
 from turnkeeper.client.sync import Client, Run
 
 __all__ = [
@@ -67,6 +67,7 @@ __all__ = [
     "RunFailed",
     "RunInfo",
     "Schemas",
+    "Secret",
     "ServiceNotFound",
     "ServiceUnreachable",
     "SignIn",

@@ -35,7 +35,7 @@ from turnkeeper.client.records import (
     Schemas,
     Skill,
 )
-from turnkeeper.client.service_records import AnswerLink, Pruned, SignIn, Status
+from turnkeeper.client.service_records import AnswerLink, Pruned, Secret, SignIn, Status
 
 if TYPE_CHECKING:
     from turnkeeper.client.wire import AsyncWire
@@ -191,6 +191,23 @@ class AsyncClient:
 
     async def engine(self, name: str) -> Engine:
         return await self._wire.send(calls.engine(name))
+
+    async def secrets(self) -> list[Secret]:
+        """Their names, and the skills that they are granted to; never a value."""
+        return await self._wire.send(calls.secrets())
+
+    async def set_secret(self, name: str, value: str) -> Secret:
+        """New, or in place of the old value; its grants stay."""
+        return await self._wire.send(calls.set_secret(name, value))
+
+    async def remove_secret(self, name: str) -> None:
+        await self._wire.send(calls.remove_secret(name))
+
+    async def grant_secret(self, name: str, skill_id: str) -> Secret:
+        return await self._wire.send(calls.grant_secret(name, skill_id))
+
+    async def revoke_secret(self, name: str, skill_id: str) -> Secret:
+        return await self._wire.send(calls.revoke_secret(name, skill_id))
 
     async def status(self) -> Status:
         return await self._wire.send(calls.status())

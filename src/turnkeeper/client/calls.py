@@ -280,6 +280,26 @@ def engine(name: str) -> Call[records.Engine]:
     return Call("GET", _path("engines", name), _reads(records.Engine))
 
 
+def secrets() -> Call[list[service_records.Secret]]:
+    return Call("GET", "/v1/secrets", _lists("secrets", service_records.Secret))
+
+
+def set_secret(name: str, value: str) -> Call[service_records.Secret]:
+    return Call("PUT", _path("secrets", name), _reads(service_records.Secret), body=_json({"value": value}))
+
+
+def remove_secret(name: str) -> Call[None]:
+    return Call("DELETE", _path("secrets", name), _ignored, done=frozenset({"SECRET_NOT_FOUND"}))
+
+
+def grant_secret(name: str, skill_id: str) -> Call[service_records.Secret]:
+    return Call("PUT", _path("secrets", name, "grants", skill_id), _reads(service_records.Secret))
+
+
+def revoke_secret(name: str, skill_id: str) -> Call[service_records.Secret]:
+    return Call("DELETE", _path("secrets", name, "grants", skill_id), _reads(service_records.Secret))
+
+
 def status() -> Call[service_records.Status]:
     return Call("GET", "/v1/status", _reads(service_records.Status))
 

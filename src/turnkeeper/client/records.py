@@ -228,6 +228,14 @@ class Artifact(Record):
     size: int
     mime: str
     role: str | None = None
+    kind: str = "file"
+    target: str | None = None
+    """Where a link leads, in its own words."""
+
+    @property
+    def is_link(self) -> bool:
+        """It is shown and never followed: there is nothing to fetch."""
+        return self.kind == "link"
 
 
 class Log(Record, rename={"try_number": "try"}):
@@ -268,6 +276,8 @@ class Skill(Record):
     execution_modes: tuple[str, ...] = ()
     max_attempt: int | None = None
     timeouts: dict[str, float] = {}
+    secrets: tuple[str, ...] = ()
+    """The names of those that it asks for."""
     warnings: tuple[Warned, ...] = ()
     problems: tuple[str, ...] = ()
     managed: bool = False

@@ -100,6 +100,16 @@ class Pruned(Record):
     """The oldest of them; 1000 at most."""
 
 
+class Secret(Record):
+    """All that is ever told of one: its value comes in, and never goes out."""
+
+    name: str
+    set_at: datetime
+    set_by: str
+    grants: tuple[str, ...] = ()
+    """The ids of the skills that may have it."""
+
+
 class SignIn(Record):
     """Opens the page for who has it, once and for ten minutes."""
 

@@ -53,3 +53,5 @@ class Contract:
     artifacts: tuple[ArtifactRule, ...] = ()
     prompt: str | None = None
     """The skill's own opening words for this engine."""
+    secrets: tuple[str, ...] = ()
+    """The names of those that its turns are given, if the operator grants them."""

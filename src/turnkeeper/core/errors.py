@@ -30,6 +30,9 @@ class Code(StrEnum):
     ENGINE_MODEL_UNKNOWN = "ENGINE_MODEL_UNKNOWN"
     INTERACTIVE_PROFILE_UNSUPPORTED = "INTERACTIVE_PROFILE_UNSUPPORTED"
     PERMISSION_POLICY_UNSUPPORTED = "PERMISSION_POLICY_UNSUPPORTED"
+    SECRET_INVALID = "SECRET_INVALID"
+    SECRET_NOT_FOUND = "SECRET_NOT_FOUND"
+    SECRET_NOT_GRANTED = "SECRET_NOT_GRANTED"
     RUN_NOT_FOUND = "RUN_NOT_FOUND"
     RUN_NOT_WAITING = "RUN_NOT_WAITING"
     RUN_ENDING = "RUN_ENDING"
@@ -128,6 +131,7 @@ class Warn(StrEnum):
     RESIDENT_PROCESS_LOST = "RESIDENT_PROCESS_LOST"
     PERMISSION_DENIED = "PERMISSION_DENIED"
     OUTPUT_SCHEMA_TOO_LOOSE = "OUTPUT_SCHEMA_TOO_LOOSE"
+    SECRET_MASKED = "SECRET_MASKED"
 
 
 MEANING: dict[Code | Warn, str] = {
@@ -148,6 +152,9 @@ MEANING: dict[Code | Warn, str] = {
     Code.ENGINE_MODEL_UNKNOWN: "The engine has no model of that name; a request is refused, a run fails with it.",
     Code.INTERACTIVE_PROFILE_UNSUPPORTED: "The engine cannot wait in the way that `interactive_profile` asks for.",
     Code.PERMISSION_POLICY_UNSUPPORTED: "The run could not be held to that `permissions`; the reason is named.",
+    Code.SECRET_INVALID: "A secret cannot have that name or that value; the reason is named.",
+    Code.SECRET_NOT_FOUND: "No secret of that name is set.",
+    Code.SECRET_NOT_GRANTED: "The skill needs a secret that is not set, or not granted to it; each is named.",
     Code.RUN_NOT_FOUND: "No run of that id exists.",
     Code.RUN_NOT_WAITING: "The run is not waiting for a reply; its state is named.",
     Code.RUN_ENDING: "The run is being ended (cancel or timeout) and takes no more replies.",
@@ -239,6 +246,7 @@ MEANING: dict[Code | Warn, str] = {
     Warn.RESIDENT_PROCESS_LOST: "The process that waited with the run ended; the next reply loads its session.",
     Warn.PERMISSION_DENIED: "The agent was refused a permission: `permissions` is `deny`, or nobody could be asked.",
     Warn.OUTPUT_SCHEMA_TOO_LOOSE: "The skill's output schema accepts an empty object.",
+    Warn.SECRET_MASKED: "The job held a secret; it was replaced by stars before it was stored. The place is named.",
 }
 
 
@@ -320,6 +328,18 @@ class LinkExpired(TurnkeeperError):
 
 class LinkNotForThis(TurnkeeperError):
     code = Code.LINK_NOT_FOR_THIS
+
+
+class SecretInvalid(TurnkeeperError):
+    code = Code.SECRET_INVALID
+
+
+class SecretNotFound(TurnkeeperError):
+    code = Code.SECRET_NOT_FOUND
+
+
+class SecretNotGranted(TurnkeeperError):
+    code = Code.SECRET_NOT_GRANTED
 
 
 class SkillNotFound(TurnkeeperError):

@@ -25,6 +25,9 @@ FIX: dict[Code | Warn, str] = {
     Code.ENGINE_MODEL_UNKNOWN: "Name a model that the engine has, or none.",
     Code.INTERACTIVE_PROFILE_UNSUPPORTED: "Leave `interactive_profile` to `auto`, or choose another engine.",
     Code.PERMISSION_POLICY_UNSUPPORTED: "Choose an engine that can ask, interactive mode, or `permissions: allow`.",
+    Code.SECRET_INVALID: "Choose a name such as GITHUB_TOKEN, and a value of 8 characters or more.",
+    Code.SECRET_NOT_FOUND: "`turnkeeper secrets list` shows the names; `turnkeeper secrets set NAME` sets one.",
+    Code.SECRET_NOT_GRANTED: "`turnkeeper secrets set NAME`, then `turnkeeper secrets grant NAME SKILL`.",
     Code.RUN_NOT_FOUND: "`turnkeeper list --all` lists them; a run is known to the service that played it alone.",
     Code.RUN_NOT_WAITING: "Look at the run: it may have been answered, or be over.",
     Code.RUN_ENDING: "Wait for its end; start a new run if the work is still needed.",
@@ -119,4 +122,5 @@ FIX: dict[Code | Warn, str] = {
     Warn.RESIDENT_PROCESS_LOST: NOTHING,
     Warn.PERMISSION_DENIED: "Use `permissions: ask` or `allow` if the step was wanted.",
     Warn.OUTPUT_SCHEMA_TOO_LOOSE: "List the fields you need under `required` in the output schema.",
+    Warn.SECRET_MASKED: "Let the skill ask for it by `secrets` in `runner.json`, and grant it; change one that leaked.",
 }

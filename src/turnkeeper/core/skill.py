@@ -31,6 +31,8 @@ class Skill:
     prompts: Mapping[str, str] = field(default_factory=dict)
     timeouts: Mapping[str, float] = field(default_factory=dict)
     """The skill's own limits: they replace the operator's, and a job's replace them."""
+    secrets: tuple[str, ...] = ()
+    """The names of those that it asks for; whether it gets them is the operator's to say."""
     warnings: tuple[RunWarning, ...] = ()
 
     @property
@@ -45,6 +47,7 @@ class Skill:
             output_schema=self.output_schema,
             artifacts=self.artifacts,
             prompt=self.prompts.get(engine) or self.prompts.get("default"),
+            secrets=self.secrets,
         )
 
     def effective_engines(self, known: Collection[str]) -> tuple[str, ...]:

@@ -249,6 +249,17 @@ class CliEngine:
                 raise SettingsInvalid(f"engines.{self.name}.{name}: {self.name} is known, and takes none")
 
     @property
+    def secrets(self) -> frozenset[str]:
+        """The values that it would be given now and nobody may see."""
+        given = self.variables(self._variables())
+        return frozenset(value for name, value in given.items() if self._is_secret(name))
+
+    @property
+    def own_names(self) -> frozenset[str]:
+        """Variables that mean something to it."""
+        return frozenset((*self.keys, *self.addresses, *self.own_secrets, *self.switches, *self._given))
+
+    @property
     def _given(self) -> dict[str, str | None]:
         """The operator's own variables; None: as the service has it."""
         entries = (entry.partition("=") for entry in self._config.env)

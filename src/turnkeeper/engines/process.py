@@ -103,7 +103,8 @@ class Process:
             finally:
                 if told is not None:
                     os.close(told)
-            process = cls(popen, mark, (out, err), on_line, command.secrets, tells)
+            veil = partial(Veil, command.secrets, command.known)
+            process = cls(popen, mark, (out, err), on_line, veil, tells)
             undo.callback(process.close)
             undo.callback(process._kill_unwatched)
             try:
@@ -119,7 +120,7 @@ class Process:
         mark: str,
         raw: tuple[RawFile, RawFile],
         on_line: OnLine,
-        secrets: frozenset[str],
+        veil: Callable[[], Veil],
         tells: int | None = None,
     ) -> None:
         """`tells`: where its sandbox says who is the first inside."""
@@ -137,8 +138,8 @@ class Process:
         self._stdin_ends = False
         self._ended: Exit | None = None
         self._streams = (
-            _Stream("stdout", popen.stdout, raw[0], LineAssembler(offset=raw[0].size), Veil(secrets)),
-            _Stream("stderr", popen.stderr, raw[1], LineAssembler(offset=raw[1].size), Veil(secrets)),
+            _Stream("stdout", popen.stdout, raw[0], LineAssembler(offset=raw[0].size), veil()),
+            _Stream("stderr", popen.stderr, raw[1], LineAssembler(offset=raw[1].size), veil()),
         )
         self._keep = raw[0].keep
         self.pid = popen.pid

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Literal, cast
 
 from turnkeeper.engines import census
+from turnkeeper.engines.veil import Known
 
 PIPE_SIZE = 1024 * 1024
 """As much as Linux lets anybody have, by default."""
@@ -33,6 +34,8 @@ class Command:
     """What must not be read in its output by anybody."""
     walls: tuple[str, ...] = ()
     """The words before `argv` that put it into a sandbox; empty: there is none."""
+    known: Known | None = None
+    """The same of the whole service: an agent may come by more than it was given."""
 
 
 class SpawnFailed(Exception):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from turnkeeper.core.retention import Limits
@@ -22,6 +22,9 @@ from turnkeeper.runtime.journal import Journal
 from turnkeeper.runtime.keys import Keys
 from turnkeeper.runtime.recovery import Recovery
 from turnkeeper.runtime.retention import Retention
+from turnkeeper.runtime.secrecy import Secrecy
+from turnkeeper.runtime.secrets import FILE as SECRETS
+from turnkeeper.runtime.secrets import Secrets
 from turnkeeper.runtime.stage import Stage
 from turnkeeper.runtime.uploads import Uploads
 from turnkeeper.runtime.worker import Worker
@@ -49,6 +52,9 @@ class Parts:
     """What is removed by itself."""
     sandbox: Sandbox = NONE
     """What turns are played in."""
+    secrecy: Secrecy = field(default_factory=Secrecy)
+    secrets: Secrets | None = None
+    """None: those that lie beside the runs."""
 
 
 class House:
@@ -64,20 +70,31 @@ class House:
         self.alarm = parts.alarm
         self.journal = Journal(parts.store, parts.clock)
         self.keys = Keys(parts.store, self.journal, parts.clock)
+        self.secrecy = parts.secrecy
+        self.secrets = parts.secrets or Secrets(parts.runs_dir.parent / SECRETS, parts.secrecy, parts.clock)
         self.feed = Feed()
         self.sandbox = parts.sandbox
-        self.stage = Stage(parts.store, parts.shelf, parts.engines, parts.runs_dir, parts.sandbox)
+        self.stage = Stage(
+            parts.store,
+            parts.shelf,
+            parts.engines,
+            parts.runs_dir,
+            sandbox=parts.sandbox,
+            secrecy=self.secrecy,
+            secrets=self.secrets,
+        )
         self.worker = Worker(parts.store, self.stage, parts.clock, self._release)
         self.dispatcher = Dispatcher(parts.capacity, self.worker.start, self._is_alone)
         self.deadlines = Deadlines(parts.store, parts.clock)
         self.jobs = Jobs(
             store=parts.store,
-            intake=Intake(parts.shelf, parts.engines, parts.policy),
+            intake=Intake(parts.shelf, parts.engines, parts.policy, self.secrecy, self.secrets),
             dispatcher=self.dispatcher,
             feed=self.feed,
             disk=parts.disk,
             max_queued=parts.policy.max_queued,
             clock=parts.clock,
+            secrecy=self.secrecy,
         )
         self.uploads = Uploads(self.jobs, self.stage, parts.disk, parts.clock)
         self.retention = Retention(parts.store, parts.runs_dir, parts.retention, parts.clock)

@@ -20,10 +20,14 @@ from turnkeeper.core.run import Job, Mode, OnInterrupted, Permissions, Profile, 
 from turnkeeper.core.skill import Skill
 from turnkeeper.core.waiting import ProfileKind
 from turnkeeper.engines.base import Engine, Readiness
+from turnkeeper.runtime.secrecy import Secrecy
+from turnkeeper.runtime.secrets import Secrets
 from turnkeeper.skills import schema, uploads
 from turnkeeper.skills.package import Shelf
 
 ASKED_FOR = "asked for by the job"
+MOST_POINTERS, LONGEST_POINTER = 20, 200
+"""Places of secrets that a warning names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +69,18 @@ class Accepted:
 
 
 class Intake:
-    def __init__(self, shelf: Shelf, engines: Mapping[str, Engine], policy: Policy) -> None:
+    def __init__(
+        self, shelf: Shelf, engines: Mapping[str, Engine], policy: Policy, secrecy: Secrecy, secrets: Secrets
+    ) -> None:
+        self._secrecy = secrecy
+        self._secrets = secrets
         self._shelf = shelf
         self._engines = engines
         self._policy = policy
 
     def accept(self, request: JobRequest, *, among: Collection[str] | None = None) -> Accepted:
         """`among`: the engines that may be chosen, if the job names none. Blocking: it may read the skill's files."""
+        request, masked = self._masked(request)
         skill = self._shelf.get(request.skill_id)
         skill.require_mode(request.mode)
         engine = self._engine(request, skill, among)
@@ -79,6 +88,7 @@ class Intake:
         ready = _require_ready(engine, profile.kind)
         engine.require(skill, request.parameter)
         _require_model(engine, request.model)
+        self._secrets.require(skill.id, skill.secrets)
         own = {key: value for key, value in request.parameter.items() if key in engine.own_parameters}
         rest = {key: value for key, value in request.parameter.items() if key not in own}
         parameter = _validated("parameter", skill.parameter_schema, rest)
@@ -101,7 +111,21 @@ class Intake:
         )
         needs_files = bool(uploads.expected(skill.file_inputs, job.input))
         upload_timeout = timedelta(seconds=self._policy.upload_timeout_sec) if needs_files else None
-        return Accepted(job=job, warnings=(*skill.warnings, *_about(ready)), upload_timeout=upload_timeout)
+        return Accepted(
+            job=job, warnings=(*skill.warnings, *_about(ready), *masked), upload_timeout=upload_timeout
+        )
+
+    def _masked(self, request: JobRequest) -> tuple[JobRequest, list[RunWarning]]:
+        """Whoever pastes a key is told so. The agent gets the stars as well: what it needs is granted to its skill."""
+        places: list[str] = []
+        told = {"input": request.input, "parameter": request.parameter, "model": request.model}
+        shown = self._secrecy.hide_json(told, places)
+        if not places:
+            return request, []
+        where = ", ".join(place[:LONGEST_POINTER] for place in sorted(places)[:MOST_POINTERS])
+        more = f" and {len(places) - MOST_POINTERS} more" if len(places) > MOST_POINTERS else ""
+        message = f"a secret was replaced by stars at {where}{more}; the agent gets the stars, too"
+        return replace(request, **shown), [RunWarning(Warn.SECRET_MASKED, message)]
 
     def _engine(self, request: JobRequest, skill: Skill, among: Collection[str] | None) -> Engine:
         name = request.engine or self._default(among) or self._first_ready(skill, among)

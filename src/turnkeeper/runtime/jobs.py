@@ -17,6 +17,7 @@ from turnkeeper.core.access import Caller
 from turnkeeper.core.change import Change
 from turnkeeper.core.errors import (
     IdempotencyKeyReused,
+    InvalidRequest,
     NotAllowedForKey,
     QueueFull,
     RunNotFound,
@@ -29,6 +30,7 @@ from turnkeeper.runtime.disk import Disk
 from turnkeeper.runtime.dispatch import Dispatcher
 from turnkeeper.runtime.feed import Feed
 from turnkeeper.runtime.intake import Accepted, Intake, JobRequest
+from turnkeeper.runtime.secrecy import Secrecy
 from turnkeeper.store.base import KEY_KEPT, KeyTaken, Stale, Store
 
 UPLOAD = "upload"
@@ -57,6 +59,7 @@ class Jobs:
         disk: Disk,
         max_queued: int,
         clock: Clock,
+        secrecy: Secrecy,
     ):
         self._store = store
         self._intake = intake
@@ -65,6 +68,7 @@ class Jobs:
         self._disk = disk
         self._max_queued = max_queued
         self._clock = clock
+        self._secrecy = secrecy
         self._creating = 0
         self.is_closing = False
 
@@ -73,6 +77,7 @@ class Jobs:
     ) -> Run:
         require_allowed(request, caller)
         if idempotency is not None:
+            self._require_plain("the Idempotency-Key", idempotency.key)
             known = await self._known(idempotency, caller)
             if known is not None:
                 return known
@@ -139,13 +144,15 @@ class Jobs:
         by: str,
         idempotency_key: str | None = None,
     ) -> Receipt:
-        text = reply_text(response)
+        self._require_plain("the idempotency_key", idempotency_key or "")
+        hide = self._secrecy.hide_text
+        text = await asyncio.to_thread(hide, reply_text(response))
         while True:
             run = await self.run(run_id)
             interaction = await self._store.interaction(run_id, interaction_id)
             if interaction is None:
                 run = await self.run(run_id)  # if it was removed just now, there is no run to answer
-            elif _is_repeat(interaction, text, idempotency_key):
+            elif _is_repeat(interaction, text, idempotency_key, hide):
                 assert interaction.answer is not None
                 return Receipt(run, interaction_id, interaction.answer)
             change = questions.accept_reply(
@@ -158,6 +165,11 @@ class Jobs:
             assert change.interaction is not None
             assert change.interaction.answer is not None
             return Receipt(run, interaction_id, change.interaction.answer)
+
+    def _require_plain(self, what: str, key: str) -> None:
+        """By a key one is known again: it is stored as it is, or not at all."""
+        if self._secrecy.has_secret(key):
+            raise InvalidRequest(f"{what} holds a secret; use another one")
 
     async def complete_input(self, run_id: str, files: Mapping[str, Any], *, by: str) -> Run:
         """The files are there: the run joins the queue, whatever its length."""
@@ -234,8 +246,9 @@ def reply_text(response: object) -> str:
     return response if isinstance(response, str) else msgspec.json.encode(response).decode()
 
 
-def _is_repeat(interaction: Interaction, text: str, key: str | None) -> bool:
+def _is_repeat(interaction: Interaction, text: str, key: str | None, hide: Callable[[str], str]) -> bool:
+    """Also of a reply that was stored before something in it was known for a secret."""
     answer = interaction.answer
     if answer is None or answer.resolution_mode is not Resolution.USER_REPLY:
         return False
-    return answer.response == text or (key is not None and answer.idempotency_key == key)
+    return hide(answer.response) == text or (key is not None and answer.idempotency_key == key)

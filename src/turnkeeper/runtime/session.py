@@ -21,6 +21,7 @@ from turnkeeper.engines.lines import Line
 from turnkeeper.engines.process import Exit, Process
 from turnkeeper.engines.sandbox import Limits
 from turnkeeper.engines.spawn import Command
+from turnkeeper.engines.veil import Known
 from turnkeeper.runtime.waits import first
 from turnkeeper.skills.clearing import clear, weigh
 from turnkeeper.skills.workspace import discard
@@ -85,6 +86,8 @@ class Session:
         start.scratch.mkdir(mode=0o700, parents=True)
         if start.login_files:
             self._lent = lend(start.login_files, start.home, start.note)
+            if self.known is not None:
+                self.known.learn(self._lent.secrets)
 
     def move_out(self) -> list[RunWarning]:
         """When nothing of the process is alive, also if it never was. Blocking."""
@@ -97,6 +100,10 @@ class Session:
     def secrets(self) -> frozenset[str]:
         lent = self._lent.secrets if self._lent is not None else frozenset()
         return self._start.command.secrets | lent
+
+    @property
+    def known(self) -> Known | None:
+        return self._start.command.known
 
     def start(self, mark: str, stdout: Path, stderr: Path) -> None:
         command = replace(self._start.command, secrets=self.secrets)

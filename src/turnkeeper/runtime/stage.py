@@ -18,6 +18,8 @@ from turnkeeper.engines.base import Engine, Launch, TurnPlan, password_in, scrat
 from turnkeeper.engines.census import SHORT
 from turnkeeper.engines.sandbox import NONE, Sandbox
 from turnkeeper.engines.spawn import Command, digests
+from turnkeeper.runtime.secrecy import Secrecy
+from turnkeeper.runtime.secrets import Secrets
 from turnkeeper.runtime.session import Start
 from turnkeeper.skills import artifacts, patch, prompt, schema
 from turnkeeper.skills.output import Files
@@ -64,6 +66,9 @@ class Scene:
     plan: TurnPlan
     prompt: str
     folder: RunFolder
+    skill_id: str
+    secrets: tuple[str, ...] = ()
+    """The names of those that the process is given."""
 
 
 class Stage:
@@ -73,9 +78,15 @@ class Stage:
         shelf: Shelf,
         engines: Mapping[str, Engine],
         runs_dir: Path,
+        *,
         sandbox: Sandbox = NONE,
+        secrecy: Secrecy | None = None,
+        secrets: Secrets | None = None,
     ) -> None:
+        """Without secrets it is for looking at runs, and not for playing them."""
         self.sandbox = sandbox
+        self.secrecy = secrecy or Secrecy()
+        self._secrets = secrets
         self._store = store
         self._shelf = shelf
         self._engines = engines
@@ -100,7 +111,8 @@ class Stage:
         if not rules and contract.output_schema is not None:
             return Files()
         found = await asyncio.to_thread(artifacts.find, scene.plan.workspace, rules)
-        return Files(tuple(file.path for file in found), tuple(artifacts.missing(rules, found)))
+        there = tuple(self.secrecy.hide_text(file.path) for file in found if not file.is_link)
+        return Files(there, tuple(artifacts.missing(rules, found)))
 
     async def keep_words(self, scene: Scene, run: Run, words: bytes) -> None:
         """What the turn is begun with, beside what it answers: with it the turn can be played by hand."""
@@ -160,7 +172,14 @@ class Stage:
             if run.handle is None:
                 self._freeze(run, folder)
             words = self._words(run, attempt, answered, later)
-            return Scene(self.engine(run.job.engine), self.plan(run), words, folder)
+            return Scene(
+                self.engine(run.job.engine),
+                self.plan(run),
+                words,
+                folder,
+                skill_id=run.job.skill_id,
+                secrets=run.job.contract.secrets,
+            )
 
     def _skill_dir(self, run: Run) -> Path:
         return self.folder(run.id).home / self.engine(run.job.engine).skills_dir / run.job.skill_id
@@ -221,9 +240,29 @@ class Stage:
 
     def _start(self, scene: Scene) -> Start:
         with staging():
-            launch = scene.engine.launch(scene.plan)
+            launch = self._with_secrets(scene, scene.engine.launch(scene.plan))
             scene.folder.write_home(launch.files)
-        return start_of(launch, scene.plan, self.lent / f"{scene.folder.root.name}.json", self.sandbox)
+        note = self.lent / f"{scene.folder.root.name}.json"
+        start = start_of(launch, scene.plan, note, self.sandbox)
+        self.secrecy.learn(start.command.secrets)
+        command = replace(start.command, known=self.secrecy.known)
+        return replace(start, command=command, record=self.secrecy.hide_json(start.record))
+
+    def _with_secrets(self, scene: Scene, launch: Launch) -> Launch:
+        """The values of this moment, and only in the environment: the record of the turn has the names."""
+        if not scene.secrets:
+            return launch
+        if self._secrets is None:
+            raise StageFailed(Code.SECRET_NOT_GRANTED, "there are no secrets here to be given")
+        given = self._secrets.given(scene.skill_id, scene.secrets)
+        if taken := sorted(given.keys() & launch.env.keys()):
+            raise StageFailed(
+                Code.SECRET_NOT_GRANTED,
+                f"{', '.join(taken)}: {scene.engine.name} is started with a variable of that name already; "
+                "give the secret another one",
+            )
+        sources = {name: name for name in given}
+        return replace(launch, env={**launch.env, **given}, secrets={**launch.secrets, **sources})
 
     def _words(
         self, run: Run, attempt: Attempt, answered: Interaction | None, later: Sequence[Interaction]

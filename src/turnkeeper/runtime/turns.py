@@ -79,7 +79,7 @@ class Turn:
         self._opened: asyncio.Future[None] = self._loop.create_future()
         if transcript.handle is not None:
             self._opened.set_result(None)
-        self._pieces = Pieces(session.secrets)
+        self._pieces = Pieces(session.secrets, session.known)
         session.oom_kills = memory.oom_kills()
         self._stderr: deque[str] = deque(maxlen=STDERR_LINES)
         self.unparsed = 0

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from weakref import WeakValueDictionary
 
 from turnkeeper.core import lifecycle
-from turnkeeper.core.errors import StorageUnavailable
+from turnkeeper.core.errors import InputInvalid, StorageUnavailable
 from turnkeeper.core.run import Run
 from turnkeeper.failpoints import Deed, around
 from turnkeeper.runtime.clock import Clock
@@ -59,6 +59,10 @@ class Uploads:
         shutil.rmtree(staging, ignore_errors=True)
         try:
             files = uploads.receive(run.job.contract, run.job.input, parts, staging)
+            if (
+                self._stage.secrecy.hide_json(files) != files
+            ):  # a file is found by its name: that cannot be stars
+                raise InputInvalid("the name of an uploaded file holds a secret; rename the file")
             # There only if the service stopped right here the last time, before anybody was told.
             shutil.rmtree(folder.uploads, ignore_errors=True)
             with around(Deed.PLACE_UPLOAD):

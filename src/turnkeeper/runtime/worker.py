@@ -204,6 +204,11 @@ class Worker:
         """Everything is dead and on disk before the change that says so is committed."""
         if owner.is_told(Interrupt.LOST):
             raise Lost
+        secrecy, how = self._stage.secrecy, played.how
+        played.how = replace(
+            how, fault=secrecy.hide_failure(how.fault), timeout=secrecy.hide_failure(how.timeout)
+        )
+        played.warnings = secrecy.hide_warnings(played.warnings)
         if owner.session is not None:
             owner.session.turn = None
             with around(Deed.SYNC_LOGS):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import mimetypes
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -17,6 +18,9 @@ UPLOADS = "uploads"
 """Where a job's own files lie in the workspace; what a client brought is no result."""
 MOST = 1000
 """Files listed at the most: an agent that unpacks an archive must not make an endless answer."""
+LINK = "inode/symlink"
+"""What a link is called where others have the kind of their content."""
+LONGEST_TARGET = 200
 LOOKED_AT = 100_000
 """Files looked at in search of them: `node_modules` must not hide the report, nor a full disk stop us."""
 
@@ -27,20 +31,25 @@ class Artifact:
     size: int
     mime: str
     role: str | None
+    target: str | None = None
+    """Where a link leads, in its own words; None: it is a file. A link is shown, and nobody goes there."""
+
+    @property
+    def is_link(self) -> bool:
+        return self.target is not None
 
 
 def find(workspace: Path, rules: Sequence[ArtifactRule]) -> list[Artifact]:
     """By the skill's patterns; without any, every ordinary file in the workspace but the uploaded ones."""
     found: list[Artifact] = []
     wanted = {rule.pattern for rule in rules if rule.required}
-    for path, size in _files(workspace):
+    for path, size, target in _files(workspace):
         rule = next((rule for rule in rules if _matches(path, rule.pattern)), None)
         if rule is None and rules:
             continue
-        seen = {pattern for pattern in wanted if _matches(path, pattern)}
+        seen = {pattern for pattern in wanted if target is None and _matches(path, pattern)}
         if len(found) < MOST or seen:  # a long list must not hide a file that the skill requires
-            mime = (rule and rule.mime) or mimetypes.guess_type(path)[0] or "application/octet-stream"
-            found.append(Artifact(path, size, mime, rule.role if rule else None))
+            found.append(Artifact(path, size, _mime(path, rule, target), rule.role if rule else None, target))
         wanted -= seen
         if len(found) >= MOST and not wanted:
             break
@@ -49,7 +58,45 @@ def find(workspace: Path, rules: Sequence[ArtifactRule]) -> list[Artifact]:
 
 def missing(rules: Sequence[ArtifactRule], found: Sequence[Artifact]) -> list[str]:
     required = (rule.pattern for rule in rules if rule.required)
-    return [pattern for pattern in required if not any(_matches(file.path, pattern) for file in found)]
+    files = [each.path for each in found if not each.is_link]
+    return [pattern for pattern in required if not any(_matches(path, pattern) for path in files)]
+
+
+def _mime(path: str, rule: ArtifactRule | None, target: str | None) -> str:
+    if target is not None:
+        return LINK
+    return (rule and rule.mime) or mimetypes.guess_type(path)[0] or "application/octet-stream"
+
+
+def named(found: Sequence[Artifact], hide: Callable[[str], str]) -> Iterator[tuple[str, Artifact]]:
+    """By the names that may be shown: an agent can write a secret into one. Each is another."""
+    taken: set[str] = set()
+    for each in found:
+        shown = hidden = hide(each.path)
+        number = 1
+        while shown in taken:
+            number += 1
+            shown = f"{hidden}~{number}"
+        taken.add(shown)
+        yield shown, each
+
+
+def shown_target(target: str, hide: Callable[[str], str]) -> str:
+    """Hidden first, and cut after that: of half a secret nobody could tell what it is."""
+    return hide(target)[:LONGEST_TARGET]
+
+
+def open_shown(root: Path, path: str, rules: Sequence[ArtifactRule], hide: Callable[[str], str]) -> int:
+    """The same, also by a name that was shown with stars in it."""
+    try:
+        return open_inside(root, path)
+    except FileNotAvailable:
+        if "*" not in path:
+            raise
+        for shown, each in named(find(root, rules), hide):
+            if shown == path and each.path != path:
+                return open_inside(root, each.path)
+        raise
 
 
 def open_inside(root: Path, path: str) -> int:
@@ -70,6 +117,8 @@ def open_inside(root: Path, path: str) -> int:
         file = os.open(parts[-1], flags, dir_fd=folder)
     except OSError as error:
         raise_shortage(error, f"the file {path!r}")
+        if error.errno == errno.ELOOP and folder >= 0:
+            raise FileNotAvailable(f"{path!r} is a link, which is not followed") from error
         raise FileNotAvailable(f"there is no file {path!r}") from error
     finally:
         if folder >= 0:
@@ -80,7 +129,7 @@ def open_inside(root: Path, path: str) -> int:
     return file
 
 
-def _files(workspace: Path) -> Iterator[tuple[str, int]]:
+def _files(workspace: Path) -> Iterator[tuple[str, int, str | None]]:
     if workspace.is_symlink():
         return
     root = os.path.realpath(workspace)
@@ -89,7 +138,7 @@ def _files(workspace: Path) -> Iterator[tuple[str, int]]:
     while waiting:
         folder = waiting.pop()
         below = []
-        for name, status in _entries(root, folder):
+        for name, status, target in _entries(root, folder):
             looked_at += 1
             if looked_at > LOOKED_AT:
                 return
@@ -97,11 +146,13 @@ def _files(workspace: Path) -> Iterator[tuple[str, int]]:
             if stat.S_ISDIR(status.st_mode) and path != UPLOADS:
                 below.append(f"{path}/")
             elif stat.S_ISREG(status.st_mode) and _is_text(path):
-                yield path, status.st_size
+                yield path, status.st_size, None
+            elif stat.S_ISLNK(status.st_mode) and target is not None and _is_text(path):
+                yield path, 0, target
         waiting += reversed(below)
 
 
-def _entries(root: str, folder: str) -> list[tuple[str, os.stat_result]]:
+def _entries(root: str, folder: str) -> list[tuple[str, os.stat_result, str | None]]:
     """What is in a folder, looked at through one descriptor of it: a link that takes its place shows nothing."""
     wanted = f"{root}/{folder}".rstrip("/")
     opened = -1
@@ -111,13 +162,13 @@ def _entries(root: str, folder: str) -> list[tuple[str, os.stat_result]]:
         is_it = os.readlink(f"/proc/self/fd/{opened}") == wanted  # noqa: PTH115
         names = sorted(os.listdir(opened))[: LOOKED_AT + 1] if is_it else []  # noqa: PTH208
         found = [(name, _look(opened, name)) for name in names]
+        return [(name, status, _target(opened, name, status)) for name, status in found if status is not None]
     except OSError as error:
         raise_shortage(error, f"the folder {wanted}")
         return []  # gone, not to be read, or too deep to be named
     finally:
         if opened >= 0:
             os.close(opened)
-    return [(name, status) for name, status in found if status is not None]
 
 
 def _look(folder: int, name: str) -> os.stat_result | None:
@@ -126,6 +177,18 @@ def _look(folder: int, name: str) -> os.stat_result | None:
     except OSError as error:
         raise_shortage(error, f"the file {name!r}")
         return None  # gone since it was listed
+
+
+def _target(folder: int, name: str, status: os.stat_result) -> str | None:
+    """Of a link, as much of it as is worth showing."""
+    if not stat.S_ISLNK(status.st_mode):
+        return None
+    try:
+        told = os.readlink(name, dir_fd=folder)
+    except OSError as error:
+        raise_shortage(error, f"the link {name!r}")
+        return None  # gone, or no link any more
+    return told.encode("utf-8", "replace").decode()
 
 
 def _is_text(path: str) -> bool:

@@ -6,10 +6,10 @@ import hashlib
 import json
 import os
 import zipfile
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, Protocol, cast
 
 from turnkeeper.core.contract import ArtifactRule
 from turnkeeper.core.errors import FileNotAvailable
@@ -20,6 +20,18 @@ LARGE = 1 << 30
 """From here on an entry is of the zip64 kind, which not every reader takes, ours among them."""
 RESULT = "result.json"
 MANIFEST = "manifest.json"
+
+
+class Digest(Protocol):
+    def update(self, data: bytes, /) -> None: ...
+
+
+class Cover(Protocol):
+    """Hides secrets in one stream of bytes, and keeps its length."""
+
+    def hide(self, chunk: bytes) -> bytes: ...
+
+    def close(self) -> bytes: ...
 
 
 class _Out:
@@ -46,7 +58,9 @@ class Bundle:
     The same run gives the same bytes each time.
     """
 
-    def __init__(self, at: datetime) -> None:
+    def __init__(self, at: datetime, *, cover: Callable[[], Cover], hide: Callable[[str], str]) -> None:
+        self._cover = cover
+        self._hide = hide
         self._out = _Out()
         self._zip = zipfile.ZipFile(cast(IO[bytes], self._out), "w", zipfile.ZIP_DEFLATED)
         # The format knows no time before 1980.
@@ -64,8 +78,11 @@ class Bundle:
         with self._zip:
             if result is not None:
                 self._add_result(result)
-            for found in artifacts.find(workspace, rules):
-                yield from self._copied(workspace, found)
+            for shown, found in artifacts.named(artifacts.find(workspace, rules), self._hide):
+                if found.target is None:
+                    yield from self._copied(workspace, found, shown)
+                else:
+                    self._note_link(shown, found, found.target)
             with self._entry(MANIFEST) as entry:
                 entry.write(_json({**about, "files": self._files}))
         yield self._out.take()
@@ -78,20 +95,39 @@ class Bundle:
             RESULT, len(data), hashlib.sha256(data).hexdigest(), role="result", mime="application/json"
         )
 
-    def _copied(self, workspace: Path, found: artifacts.Artifact) -> Generator[bytes]:
+    def _copied(self, workspace: Path, found: artifacts.Artifact, shown: str) -> Generator[bytes]:
         try:
             handle = artifacts.open_inside(workspace, found.path)
         except FileNotAvailable:
             return  # gone, or no ordinary file any more, since it was listed
-        name, digest, left = f"artifacts/{found.path}", hashlib.sha256(), found.size
+        name, digest, left = f"artifacts/{shown}", hashlib.sha256(), found.size
+        cover = self._cover()
         with os.fdopen(handle, "rb") as file, self._entry(name, found.size) as entry:
             # No more than was listed, however the file grows meanwhile.
             while left and (chunk := file.read(min(CHUNK, left))):
-                entry.write(chunk)
-                digest.update(chunk)
+                self._add(entry, digest, cover.hide(chunk))
                 left -= len(chunk)
                 yield self._out.take()
+            self._add(entry, digest, cover.close())
         self._note(name, found.size - left, digest.hexdigest(), role=found.role, mime=found.mime)
+
+    def _add(self, entry: IO[bytes], digest: Digest, data: bytes) -> None:
+        entry.write(data)
+        digest.update(data)
+
+    def _note_link(self, shown: str, found: artifacts.Artifact, target: str) -> None:
+        """It is told of, and nothing is there: whoever unpacks the zip must not be led out of it."""
+        self._files.append(
+            {
+                "path": f"artifacts/{shown}",
+                "kind": "link",
+                "target": artifacts.shown_target(target, self._hide),
+                "size": 0,
+                "sha256": None,
+                "role": found.role,
+                "mime": found.mime,
+            }
+        )
 
     def _entry(self, name: str, size: int = 0) -> IO[bytes]:
         info = zipfile.ZipInfo(name, self._at)
@@ -100,7 +136,9 @@ class Bundle:
         return self._zip.open(info, "w", force_zip64=size > LARGE)
 
     def _note(self, path: str, size: int, sha256: str, *, role: str | None, mime: str) -> None:
-        self._files.append({"path": path, "size": size, "sha256": sha256, "role": role, "mime": mime})
+        self._files.append(
+            {"path": path, "kind": "file", "size": size, "sha256": sha256, "role": role, "mime": mime}
+        )
 
 
 def _json(value: Mapping[str, Any]) -> bytes:

@@ -25,7 +25,7 @@ PLACEHOLDERS = ("name", "skill_file", "input", "parameter")
 KNOWN: Mapping[str, tuple[str, ...]] = {
     "": (
         *("id", "version", "name", "description", "engines", "unsupported_engines", "execution_modes"),
-        *("max_attempt", "schemas", "artifacts", "entrypoint", "timeouts", "$schema", "$comment"),
+        *("max_attempt", "schemas", "artifacts", "entrypoint", "timeouts", "secrets", "$schema", "$comment"),
     ),
     "schemas": KINDS,
     "artifacts": ("role", "pattern", "mime", "required"),

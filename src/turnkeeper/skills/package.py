@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from turnkeeper.core import secrets
 from turnkeeper.core.contract import INPUT_SOURCE, ArtifactRule
 from turnkeeper.core.errors import SkillBroken, SkillNotFound, Warn
 from turnkeeper.core.evidence import MARKER_KEY
@@ -25,6 +26,7 @@ RUNNER_FILE = "assets/runner.json"
 KINDS = ("input", "parameter", "output")
 MAX_SECONDS = 365 * 24 * 3600
 MOST_ATTEMPTS = 1_000_000
+MOST_SECRETS = 50
 
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """A skill that is installed gets a folder of this name."""
@@ -184,6 +186,7 @@ class _Maker:
             artifacts=self._artifacts(given),
             prompts=self._prompts(given),
             timeouts=self._timeouts(given),
+            secrets=self._secrets(given),
             warnings=_loose(schemas["output"]),
         )
 
@@ -308,6 +311,18 @@ class _Maker:
             self._wrong("TIMEOUT_INVALID", message)
             return {}
         return given
+
+    def _secrets(self, runner: dict[str, Any]) -> tuple[str, ...]:
+        names = self._names(runner, "secrets")
+        if len(names) > MOST_SECRETS:
+            self._wrong("SECRET_INVALID", f"secrets names more than {MOST_SECRETS}")
+            return ()
+        for name in names:
+            if why := secrets.wrong_name(name):
+                self._wrong("SECRET_INVALID", f"secrets: {name[:100]!r} {why}")
+        if len(set(names)) < len(names):
+            self._wrong("SECRET_INVALID", "secrets names one of them twice")
+        return tuple(dict.fromkeys(name for name in names if not secrets.wrong_name(name)))
 
     def _object(self, runner: dict[str, Any], key: str) -> dict[str, Any]:
         value = runner.get(key) or {}

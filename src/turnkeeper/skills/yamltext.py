@@ -6,6 +6,8 @@ import yaml
 
 MAX_DEPTH = 50
 """Levels; a thousand open brackets would take a second."""
+LONGEST_NUMBER = 100
+"""Characters of one that is counted in sixties."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -22,6 +24,18 @@ class _Loader(yaml.SafeLoader):
         node = super().compose_node(parent, index)
         self._depth -= 1
         return node
+
+
+def _number(loader: _Loader, node: yaml.ScalarNode) -> object:
+    """YAML counts in sixties as well (`1:59:59`), which takes seconds for a long one."""
+    if ":" in node.value and len(node.value) > LONGEST_NUMBER:
+        raise yaml.YAMLError("a number of too many digits")
+    is_whole = node.tag.endswith(":int")
+    return loader.construct_yaml_int(node) if is_whole else loader.construct_yaml_float(node)
+
+
+for _kind in ("int", "float"):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _number)
 
 
 def load_yaml(text: str) -> object:

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from turnkeeper import __version__
 from turnkeeper.runtime.house import House
+from turnkeeper.runtime.secrecy import Secrecy
 from turnkeeper.web import (
     answering,
     catalogue,
@@ -22,11 +23,13 @@ from turnkeeper.web import (
     page,
     problems,
     retention,
+    secrets,
     service,
     session,
     uploads,
 )
 from turnkeeper.web.admission import Admission, ruled
+from turnkeeper.web.discreet import Discreet
 from turnkeeper.web.door import PAGE_KEY, Door
 from turnkeeper.web.guard import OPEN_PATHS
 from turnkeeper.web.links import ANSWER
@@ -105,6 +108,7 @@ def make_app(
     *,
     heartbeat_sec: float = events.HEARTBEAT_SEC,
     public_url: str | None = None,
+    secrecy: Secrecy | None = None,
 ) -> FastAPI:
     app = Api(
         title="Turnkeeper",
@@ -123,9 +127,10 @@ def make_app(
     app.state.public_url = public_url
     for module in (
         *(jobs, answering, uploads, events, files, catalogue),
-        *(keys, journal, retention, service, session, page),
+        *(keys, secrets, journal, retention, service, session, page),
     ):
         app.include_router(module.router)
+    app.add_middleware(Discreet, secrecy=secrecy or Secrecy())  # inside of what compresses
     app.add_middleware(SmallLists)
     app.add_middleware(Admission, house=house)
     app.mount(page.STATIC, GZipMiddleware(page.Files()))

@@ -143,6 +143,7 @@ def _skill(house: House, caller: Caller, skill: Skill) -> dict[str, Any]:
         "execution_modes": [mode.value for mode in skill.execution_modes],
         "max_attempt": skill.max_attempt,
         "timeouts": skill.timeouts,
+        "secrets": list(skill.secrets),
         "warnings": [views.warning_view(warning) for warning in skill.warnings],
         "managed": house.library.manages(skill.id),
     }

@@ -18,6 +18,9 @@ class SkillOut(BaseModel):
     execution_modes: list[Literal["auto", "interactive"]]
     max_attempt: int | None
     timeouts: dict[str, float] = Field(description="The skill's own limits of a turn, in seconds.")
+    secrets: list[str] = Field(
+        default_factory=list, description="The names of the secrets that it asks for; see `/v1/secrets`."
+    )
     warnings: list[WarningOut]
     problems: list[str] = Field(
         default_factory=list, description="Why it cannot be used; empty for a good skill."

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import threading
-from collections.abc import AsyncIterator, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, cast
+from urllib.parse import quote
 
 from fastapi import APIRouter, Query
 from starlette.convertors import PathConvertor, register_url_convertor
@@ -16,6 +18,7 @@ from starlette.responses import Response, StreamingResponse
 from turnkeeper.core.errors import FileNotAvailable, ResultNotAvailable, RunNotEnded
 from turnkeeper.core.fcmp import instant
 from turnkeeper.core.run import Attempt
+from turnkeeper.engines.veil import Veil
 from turnkeeper.skills import artifacts
 from turnkeeper.skills.bundle import Bundle
 from turnkeeper.skills.workspace import RunFolder
@@ -33,6 +36,7 @@ _LOG: dict[int | str, dict[str, Any]] = {
     200: _BYTES[200] | {"headers": {"X-Log-Size": {"required": True, "schema": {"type": "integer"}}}},
 }
 ZIP = "application/zip"
+_ODD = re.compile(r"[^A-Za-z0-9._-]")
 _ZIP: dict[int | str, dict[str, Any]] = {
     200: {"content": {ZIP: {"schema": {"type": "string", "format": "binary"}}}}
 }
@@ -67,18 +71,22 @@ async def list_artifacts(run_id: RunId, house: HouseOf) -> dict[str, Any]:
     workspace = house.stage.folder(run.id).workspace
     found = await asyncio.to_thread(artifacts.find, workspace, run.job.contract.artifacts)
     await house.jobs.run(run_id)  # one that was removed meanwhile is not one without files
-    listed = [{"path": each.path, "size": each.size, "mime": each.mime, "role": each.role} for each in found]
+    listed = await asyncio.to_thread(_listed, found, house.secrecy.hide_text)
     return {"request_id": run.id, "artifacts": listed}
 
 
 @router.get("/{run_id}/artifacts/{path:file}", response_class=Response, responses=_BYTES)
 async def get_artifact(run_id: RunId, path: str, house: HouseOf) -> Response:
-    """One file of the workspace; links are never followed."""
+    """One file of the workspace, with stars where it has a secret; links are never followed."""
     run = await house.jobs.run(run_id)
-    file = await asyncio.to_thread(_open, house.stage.folder(run.id).workspace, path)
+    workspace, rules = house.stage.folder(run.id).workspace, run.job.contract.artifacts
+    hide = house.secrecy.hide_text
+    file = await asyncio.to_thread(lambda: _opened(artifacts.open_shown(workspace, path, rules, hide)))
     size = os.fstat(file.fileno()).st_size
-    headers = {"Content-Disposition": "attachment", "Content-Length": str(size)}
-    return StreamingResponse(_send(file, 0, size), media_type="application/octet-stream", headers=headers)
+    name = await asyncio.to_thread(hide, path)
+    headers = {"Content-Disposition": _as_download(name), "Content-Length": str(size)}
+    sent = _send(file, 0, size, house.secrecy.veil())
+    return StreamingResponse(sent, media_type="application/octet-stream", headers=headers)
 
 
 @router.get("/{run_id}/bundle", response_class=Response, responses=_ZIP | problems(409))
@@ -89,7 +97,8 @@ async def get_bundle(run_id: RunId, house: HouseOf) -> Response:
         raise RunNotEnded(
             f"the run is {run.state.value}; its bundle is there when it has ended", state=run.state.value
         )
-    pieces = Bundle(run.finished_at or run.updated_at).pieces(
+    bundle = Bundle(run.finished_at or run.updated_at, cover=house.secrecy.veil, hide=house.secrecy.hide_text)
+    pieces = bundle.pieces(
         run.result,
         house.stage.folder(run.id).workspace,
         run.job.contract.artifacts,
@@ -156,18 +165,48 @@ async def _made(pieces: Generator[bytes]) -> AsyncIterator[bytes]:
 
 def _open(root: Path, path: str) -> BinaryIO:
     """A file object and not a bare descriptor: if the client is gone before the first byte, it closes itself."""
-    return cast(BinaryIO, os.fdopen(artifacts.open_inside(root, path), "rb", buffering=0))
+    return _opened(artifacts.open_inside(root, path))
 
 
-async def _send(file: BinaryIO, offset: int, length: int) -> AsyncIterator[bytes]:
+def _opened(handle: int) -> BinaryIO:
+    return cast(BinaryIO, os.fdopen(handle, "rb", buffering=0))
+
+
+def _as_download(path: str) -> str:
+    """Never to be shown in place of the page, and under a name that no system takes for something else."""
+    name = path.rsplit("/", 1)[-1]
+    plain = _ODD.sub("_", name).lstrip(".")[:100] or "file"
+    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='', errors='replace')}"
+
+
+def _listed(found: list[artifacts.Artifact], hide: Callable[[str], str]) -> list[dict[str, Any]]:
+    return [_artifact(shown, each, hide) for shown, each in artifacts.named(found, hide)]
+
+
+def _artifact(shown: str, found: artifacts.Artifact, hide: Callable[[str], str]) -> dict[str, Any]:
+    told = {"path": shown, "kind": "file", "size": found.size, "mime": found.mime, "role": found.role}
+    if found.target is None:
+        return told
+    return told | {"kind": "link", "target": artifacts.shown_target(found.target, hide)}
+
+
+async def _send(file: BinaryIO, offset: int, length: int, veil: Veil | None = None) -> AsyncIterator[bytes]:
     """Exactly `length` bytes, however the file grows meanwhile; one that shrank is cut short."""
+
+    def read(size: int, at: int) -> tuple[int, bytes]:
+        chunk = os.pread(file.fileno(), size, at)
+        return len(chunk), veil.hide(chunk) if veil else chunk
+
     try:
         while length > 0:
-            chunk = await asyncio.to_thread(os.pread, file.fileno(), min(CHUNK, length), offset)
-            if not chunk:
-                return
-            offset, length = offset + len(chunk), length - len(chunk)
-            yield chunk
+            size, shown = await asyncio.to_thread(read, min(CHUNK, length), offset)
+            if not size:
+                break
+            offset, length = offset + size, length - size
+            if shown:
+                yield shown
+        if veil and (rest := veil.close()):
+            yield rest
     finally:
         file.close()
 

@@ -93,6 +93,11 @@ RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/v1/keys"): ADMIN,
     ("POST", "/v1/keys"): ADMIN,
     ("DELETE", "/v1/keys/{key_id}"): ADMIN,
+    ("GET", "/v1/secrets"): ADMIN,
+    ("PUT", "/v1/secrets/{name}"): ADMIN,
+    ("DELETE", "/v1/secrets/{name}"): ADMIN,
+    ("PUT", "/v1/secrets/{name}/grants/{skill_id}"): ADMIN,
+    ("DELETE", "/v1/secrets/{name}/grants/{skill_id}"): ADMIN,
     ("GET", "/v1/journal"): ADMIN,
     ("POST", "/v1/prune"): ADMIN,
 }

@@ -311,10 +311,14 @@ class ResultOut(BaseModel):
 
 
 class ArtifactOut(BaseModel):
-    path: str
+    path: str = Field(description="With stars where it holds a secret; good for fetching it all the same.")
+    kind: Literal["file", "link"] = Field(
+        description="A link is shown and never followed: it cannot be fetched."
+    )
     size: int
     mime: str
     role: str | None
+    target: str | None = Field(default=None, description="Where a link leads, in its own words.")
 
 
 class Artifacts(BaseModel):

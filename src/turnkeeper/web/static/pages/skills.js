@@ -146,6 +146,7 @@ function Facts({ skill }) {
     <dt>${t("skill.modes")}</dt><dd>${skill.execution_modes.map(mode)}</dd>
     <dt>${t("skill.engines")}</dt><dd>${skill.engines.join(", ") || t("skill.engines.none")}</dd>
     <dt>${t("skill.turns")}</dt><dd>${skill.max_attempt ?? t("skill.turns.any")}</dd>
+    <dt>${t("skill.secrets")}</dt><dd>${skill.secrets?.length ? skill.secrets.join(", ") : t("skill.secrets.none")}</dd>
     <dt>${t("skill.timeouts")}</dt><dd>${timeouts.length ? timeouts.map(limit) : t("skill.timeouts.usual")}</dd>
     <dt>${t("skill.origin")}</dt><dd>${t(skill.managed ? "skill.origin.managed" : "skill.origin.folder")}</dd>
   </dl></section>`;

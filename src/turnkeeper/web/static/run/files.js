@@ -30,12 +30,21 @@ export function uploadsOf(run) {
   );
 }
 
-const about = ({ name, role, size }) => [name ?? role, size !== undefined && bytes(size)].filter(Boolean).join(" · ");
+const isLink = (file) => file.kind === "link";
+
+const about = ({ name, role, size, ...file }) =>
+  [name ?? role, isLink(file) ? t("files.link") : size !== undefined && bytes(size)].filter(Boolean).join(" · ");
+
+/** A link that an agent made is shown with where it leads; nobody goes there, so there is nothing to take away. */
+const Name = ({ runId, file }) =>
+  isLink(file)
+    ? html`<span class="grow">${file.path} → <span class="muted">${file.target}</span></span>`
+    : html`<a class="grow" href=${address(runId, file.path)} download=${file.path.split("/").pop()}>${file.path}</a>`;
 
 function Files({ runId, files }) {
   return html`<ul class="file-list">${files.map(
     (file) => html`<li key=${file.path}><${Icon} name="file" />
-      <a class="grow" href=${address(runId, file.path)} download=${file.path.split("/").pop()}>${file.path}</a>
+      <${Name} runId=${runId} file=${file} />
       <span class="muted small nowrap">${about(file)}</span></li>`,
   )}</ul>`;
 }
