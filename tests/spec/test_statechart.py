@@ -114,6 +114,7 @@ async def test_accepted_reply_queues_the_run_and_is_told(client: Client, job: Js
         "resolution_mode": "user_reply",
         "accepted_at": receipt["accepted_at"],
         "response_preview": "blue",
+        "by": "token",
     }
     assert changed["type"] == "conversation.state.changed"
     assert changed["data"] == {
