@@ -143,6 +143,22 @@ async def test_guessing_is_slow(place: Place) -> None:
         assert (await stranger.get("/v1/jobs")).status_code == 401
 
 
+async def test_guessing_is_slow_also_for_who_is_known(place: Place) -> None:
+    """A key for little, or a link, must not be a place to guess from."""
+    frozen = Frozen(place, rate=0)
+    async with frozen.client(**KNOWN) as known:
+        for number in range(int(Rates.STRANGERS_BURST) // 2):
+            assert (await known.post("/v1/session", json={"token": f"guess {number}"})).status_code == 401
+            assert (await known.get("/healthz", params={"token": f"guess {number}"})).status_code == 200
+        for answer in (
+            await known.post("/v1/session", json={"token": TOKEN}),
+            await known.get("/healthz", params={"token": TOKEN}),
+            await known.get("/v1/jobs", params={"token": TOKEN}),
+        ):
+            assert_problem(answer, 429, Code.RATE_LIMITED)
+        assert (await known.get("/v1/jobs")).status_code == 200
+
+
 async def test_holder_of_a_link_cannot_use_up_what_others_may_ask(place: Place) -> None:
     frozen = Frozen(place, rate=1)
     run_id = await place.client.create("answer", TALK, **INTERACTIVE)

@@ -132,13 +132,14 @@ class Guard:
         return None
 
     def _too_often(self, scope: Scope, who: Caller | TurnkeeperError | None) -> Refusal | None:
-        """Strangers count wherever a guess would tell them something; the page and its files are for everybody."""
+        """Guesses count wherever the answer would tell something, also of who has a key, or a link, and wants more.
+        The page and its files are for everybody."""
         path, now = scope["path"], self._monotonic()
-        if not isinstance(who, Caller):
-            may_guess = not is_open(path) or path == SIGN_IN or bool(address.given_as_key(scope))
-            seconds = self._rates.stranger(_peer(scope), now) if may_guess else 0.0
-        else:
-            seconds = 0.0 if is_open(path) else self._rates.caller(_bucket(who), now)
+        is_known, is_shut = isinstance(who, Caller), not is_open(path)
+        is_guess = path == SIGN_IN or bool(address.given_as_key(scope)) or (is_shut and not is_known)
+        seconds = self._rates.stranger(_peer(scope), now) if is_guess else 0.0
+        if not seconds and isinstance(who, Caller) and is_shut:
+            seconds = self._rates.caller(_bucket(who), now)
         if not seconds:
             return None
         wait = retry_after(seconds)
