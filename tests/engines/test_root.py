@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.clis import configured
-from tests.harness import opened, settings_for
+from tests.harness import Json, opened, settings_for
 from turnkeeper.wiring import known_engines
 
 REAL = ("codex", "claude", "gemini", "opencode", "qwen", "iflow", "mine")
@@ -46,7 +46,7 @@ async def test_a_run_of_root_is_refused_and_demo_is_not(tmp_path: Path) -> None:
         ended = await place.client.settled(await place.client.create(script="done"))
         assert ended["status"] == "succeeded"
     async with opened(data, engines=engines, allow_root=True) as place:
-        job = {"engine": "codex", "execution_mode": "interactive", "input": {"task": "[[ask]]"}}
+        job: Json = {"engine": "codex", "execution_mode": "interactive", "input": {"task": "[[ask]]"}}
         run_id = await place.client.create(**job)
         assert (await place.client.settled(run_id))["status"] == "waiting_user"
     async with opened(data, engines=engines, allow_root=False) as place:
