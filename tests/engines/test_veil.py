@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.engines.keys import EVERY, made
 from tests.engines.processes import engine, python
-from turnkeeper.core.turn import Ended, Reasoning, TextDelta, TurnEvent
+from turnkeeper.core.errors import Code
+from turnkeeper.core.run import Failure
+from turnkeeper.core.turn import Ended, Reasoning, Remark, Text, TextDelta, ToolCall, TurnEvent
 from turnkeeper.engines.veil import Pieces, Veil
 
 KEY = "sk-aaab-aaac"
@@ -91,6 +95,39 @@ def test_a_message_that_is_told_in_pieces() -> None:
     assert pieces.close() == []
     assert pieces.hide([TextDelta(KEY[:5], "3")]) == []
     assert pieces.close() == [TextDelta(KEY[:5], "3")]
+
+
+def test_what_only_shows_when_the_line_is_read() -> None:
+    """A writer of JSON may escape any letter: the line has no key, and its words have one."""
+    pieces, stars = Pieces([KEY]), "*" * len(KEY)
+    told: list[TurnEvent] = [
+        Text(f"use {KEY}"),
+        ToolCall("1", "shell", "completed", {"env": {KEY: [KEY]}}, f"got {KEY}"),
+        Remark("ENGINE_REMARK", f"{KEY} is old"),
+        Ended(Failure(Code.ENGINE_FAILED, f"{KEY} was refused", evidence=KEY)),
+    ]
+    assert pieces.hide(told) == [
+        Text(f"use {stars}"),
+        ToolCall("1", "shell", "completed", {"env": {stars: [stars]}}, f"got {stars}"),
+        Remark("ENGINE_REMARK", f"{stars} is old"),
+        Ended(Failure(Code.ENGINE_FAILED, f"{stars} was refused", evidence=stars)),
+    ]
+    assert pieces.has_hidden
+
+
+@pytest.mark.parametrize("shape", EVERY)
+def test_a_key_by_its_looks_over_two_lines(shape: str) -> None:
+    """What is long enough to be known is hidden in its own line, and its rest would not be known again."""
+    key = made(shape)
+    for border in range(len(key) + 1):
+        pieces, lines = Pieces(), (f"it is {key[:border]}", f"{key[border:]} indeed")
+        heard: list[TurnEvent] = [TextDelta(Veil().whole(line.encode()).decode(), "1") for line in lines]
+        shown = [*pieces.hide(heard), *pieces.close()]
+        text = "".join(each.text for each in shown if isinstance(each, TextDelta))
+        assert key[-12:] not in text, border
+        assert text.startswith("it is ")
+        assert text.endswith(" indeed")
+        assert len(text) == len(f"it is {key} indeed")
 
 
 async def test_an_engine_that_prints_its_key(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def set_value(
     The value is asked for and not shown while it is typed; without a terminal
     it is read from the input. One line break at its end is left away.
 
-    For example: pass show github | turnkeeper secrets set GITHUB_TOKEN
+    For example: turnkeeper secrets set DEPLOY_KEY --from-file deploy.pem
 
     Ends with 0 if it is set, 1 or 2 if not.
     """

@@ -14,7 +14,8 @@ from typing import Any
 from urllib.parse import quote
 
 from turnkeeper.core.permission import PermissionAsked
-from turnkeeper.core.turn import Echo, Ended, Reasoning, Text, TextDelta, ToolCall, TurnEvent
+from turnkeeper.core.run import Failure
+from turnkeeper.core.turn import Echo, Ended, Reasoning, Remark, Text, TextDelta, ToolCall, TurnEvent
 from turnkeeper.engines.keypatterns import Keys, Span
 
 SHORTEST = 8
@@ -163,6 +164,11 @@ class Pieces:
         match event:
             case Text(text):
                 return replace(event, text=hidden_text(text, self._whole))
+            case Remark():
+                return replace(event, message=hidden_text(event.message, self._whole))
+            case Ended(Failure() as failure):
+                words = hidden((failure.message, failure.evidence), self._whole)
+                return Ended(replace(failure, message=words[0], evidence=words[1]))
             case ToolCall():
                 told = hidden((event.input, event.output), self._whole)
                 return replace(event, input=told[0], output=told[1])
