@@ -64,6 +64,20 @@ async def test_a_key_for_people_who_answer(desk: Desk) -> None:
     assert (await desk.client.history(run_id))[0]["resolved_by"] == f"page:{key['name']}"
 
 
+async def test_a_key_that_only_answers_is_shown_the_question_and_no_more(desk: Desk) -> None:
+    run_id = await waiting(desk)
+    key = await made(desk.place, "answer")
+    page = await signed_in(desk, key["key"])
+    await page.get_by_role("link", name="answer", exact=True).click()
+    await expect(page.locator("[data-test=asked]")).to_have_text(ASK["say"])
+    await page.get_by_role("textbox").fill("blue")
+    await page.get_by_role("button", name="Send").click()
+    assert (await desk.client.ended(run_id))["status"] == "succeeded"
+    await expect(page.locator("[data-test=outcome]")).to_be_visible()
+    await expect(page.get_by_role("button", name="Raw log")).to_have_count(0)
+    assert (await desk.client.history(run_id))[0]["resolved_by"] == f"page:{key['name']}"
+
+
 async def test_a_key_for_everything_offers_everything(desk: Desk) -> None:
     await waiting(desk)
     page = await signed_in(desk, (await made(desk.place, "admin"))["key"])

@@ -16,6 +16,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests.harness import PATIENCE, QUICK, SKILLS
+from tests.surroundings import SETTLED
 from turnkeeper import beacon
 from turnkeeper.beacon import Beacon
 
@@ -26,7 +27,7 @@ def environment(home: Path, **more: str) -> dict[str, str]:
     """Nothing of the person who runs the tests: neither their settings nor their folders."""
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}
     quick = {f"TURNKEEPER_TIMEOUTS__{name.upper()}": str(value) for name, value in QUICK.items()}
-    return kept | {"HOME": str(home), "PYTHONWARNINGS": "error"} | quick | more
+    return kept | SETTLED | {"HOME": str(home), "PYTHONWARNINGS": "error"} | quick | more
 
 
 class Service:

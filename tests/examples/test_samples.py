@@ -160,7 +160,8 @@ async def test_document_summary(client: Client, mode: Json) -> None:
     listed = (await client.http.get(f"/v1/jobs/{run_id}/artifacts")).json()["artifacts"]
     text = SUMMARY.format(length="medium", audience="a colleague who has not read it")
     size = len(text.encode())
-    assert listed == [{"path": "summary.md", "size": size, "mime": "text/markdown", "role": "summary"}]
+    found = {"path": "summary.md", "kind": "file", "target": None}
+    assert listed == [{**found, "size": size, "mime": "text/markdown", "role": "summary"}]
     file = await client.http.get(f"/v1/jobs/{run_id}/artifacts/summary.md")
     assert file.text == text
 

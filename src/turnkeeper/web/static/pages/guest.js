@@ -6,11 +6,10 @@ import { CopyButton, Loading, Problem } from "../lib/parts.js";
 import { html, useEffect, useRef, useState } from "../lib/preact.js";
 import { useStore } from "../lib/store.js";
 import { setTitle, useTabTitle } from "../lib/title.js";
-import { visible } from "../lib/visible.js";
 import { hasWord, language, moment, t } from "../lib/words.js";
 import { Ask, useDraft } from "../run/answer.js";
+import { Asked } from "../run/asked.js";
 import { forget } from "../run/drafts.js";
-import { Markdown } from "../run/markdown.js";
 
 const ANSWER = "/v1/answer";
 /** Drafts are kept by run; who has a link knows of none. */
@@ -76,8 +75,7 @@ function Question({ link, asked, onSent, onOver }) {
   const sending = useSending(link, draft, { onSent: done, onOver });
   return html`<${Card} title=${t("guest.title")}>
     <p class="muted">${t("guest.who", { skill: asked.skill_id })}</p>
-    <div class="guest-question" data-test="asked">
-      ${pending.kind === "permission" ? html`<p class="pre">${visible(pending.prompt)}</p>` : html`<${Markdown} text=${pending.prompt} />`}</div>
+    <${Asked} pending=${pending} />
     <section class="stack" aria-label=${t("answer.title")}>
       <${Ask} runId=${drafts} pending=${pending} draft=${draft} sending=${sending} /></section>
     <p class="muted small">${t("guest.until", { at: moment(asked.expires_at) })}</p>

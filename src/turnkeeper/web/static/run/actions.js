@@ -35,6 +35,7 @@ function CancelDialog({ live, run, onClose }) {
 
 /** What does no harm. On a phone there is room for it among the details only. */
 export function Secondary({ run, onLog, class: more }) {
+  if (!may("read")) return null;
   return html`<div class=${`actions ${more}`}>
     <${Button} class="quiet" onClick=${onLog}><${Icon} name="log" />${t("action.log")}<//>
     ${may(...TO_START) &&

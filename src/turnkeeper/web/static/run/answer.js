@@ -7,6 +7,7 @@ import { Button, Fold, Notice, Problem } from "../lib/parts.js";
 import { html, useEffect, useMemo, useRef, useState } from "../lib/preact.js";
 import { visible } from "../lib/visible.js";
 import { t } from "../lib/words.js";
+import { Asked } from "./asked.js";
 import { forget, keepDraft, keepForm, leftOver, readDraft, readForm, strandedDraft } from "./drafts.js";
 import { Fields, fieldsOf, firstValues, valuesOf } from "./fields.js";
 import { keepFocus } from "./focus.js";
@@ -202,7 +203,8 @@ export function AnswerBox({ live, view, answers, onSent }) {
     ${pending &&
     html`<h2 class="small">${titleOf(pending)}</h2>
       ${may("answer")
-        ? html`<${Ask} runId=${run.run_id} pending=${pending} draft=${draft} sending=${sending} />
+        ? html`${!may("read") && html`<${Asked} pending=${pending} />`}
+            <${Ask} runId=${run.run_id} pending=${pending} draft=${draft} sending=${sending} />
             <${Share} key=${pending.interaction_id} runId=${run.run_id} interactionId=${pending.interaction_id} />`
         : html`<p class="muted">${t("answer.notYours")}</p>`}`}
   </section>`;

@@ -1,6 +1,7 @@
 // Files that went into a run and came out of it, each with a link to take it away.
 import { api } from "../lib/api.js";
 import { Icon } from "../lib/icons.js";
+import { may } from "../lib/me.js";
 import { Fold } from "../lib/parts.js";
 import { html, useEffect, useState } from "../lib/preact.js";
 import { bytes, t } from "../lib/words.js";
@@ -14,7 +15,7 @@ const address = (runId, path) => `/v1/jobs/${runId}/artifacts/${path.split("/").
 export function useArtifacts(run) {
   const [artifacts, setArtifacts] = useState([]);
   useEffect(() => {
-    if (!run?.started_at) return undefined;
+    if (!run?.started_at || !may("read")) return undefined;
     const stop = new AbortController(); // an answer from before the change may come last
     const read = api.get(`/v1/jobs/${run.run_id}/artifacts`, undefined, { signal: stop.signal });
     read.then((body) => setArtifacts(body.artifacts), () => {});

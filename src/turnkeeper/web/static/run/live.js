@@ -1,5 +1,6 @@
 // One run as it goes on: its newest events first, older ones on demand, new ones from the stream.
 import { api, reachable } from "../lib/api.js";
+import { may } from "../lib/me.js";
 import { createStore } from "../lib/store.js";
 import { append, empty, join } from "./fold.js";
 import { follow } from "./stream.js";
@@ -10,6 +11,7 @@ const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 15_000;
 const REFRESH_MS = 60;
 const LONGEST_REFRESH_MS = 500;
+const LOOK_MS = 3000;
 const TELLS_OF_RUN = /^(conversation|interaction|user|usage|diagnostic)\./;
 
 export const isOver = (run) => ["succeeded", "failed", "canceled"].includes(run?.status);
@@ -100,10 +102,11 @@ export class LiveRun {
   async _once() {
     if (!this.view.get().run) await this._load();
     const { run, log } = this.view.get();
-    if (isOver(run) && log.last >= run.last_seq) {
+    if (isOver(run) && (log.last >= run.last_seq || !may("read"))) {
       this._set({ link: "over" });
       return true;
     }
+    if (!may("read")) return this._lookAgain();
     this._stream = new AbortController();
     const ended = await follow(this.runId, log.last, (told) => this._take(told), this._stream.signal);
     this._flush();
@@ -111,6 +114,15 @@ export class LiveRun {
     await this.refresh();
     this._set({ link: "over" });
     return true;
+  }
+
+  /** Who may answer and not read is told of no event: the run and its question are looked at now and then. */
+  async _lookAgain() {
+    this._failures = 0;
+    this._set({ link: "live" });
+    await this._pause(LOOK_MS);
+    if (!this._isStopped) await this.refresh();
+    return false;
   }
 
   async _load() {
@@ -125,6 +137,7 @@ export class LiveRun {
   }
 
   async _events(from, to) {
+    if (!may("read")) return [];
     const events = [];
     for (let next = from; next !== null && next <= to; ) {
       const page = await this._get("/events/history", { from_seq: next, to_seq: to, limit: OLDER });
@@ -138,7 +151,7 @@ export class LiveRun {
     const isWaiting = run.status === "waiting_user";
     const [asked, history] = await Promise.all([
       isWaiting ? this._get("/interaction/pending") : { pending: null },
-      this._get("/interaction/history"),
+      may("read") ? this._get("/interaction/history") : { interactions: [] },
     ]);
     const isOpen = asked.pending?.interaction_id !== this._answered;
     return { pending: isOpen ? asked.pending : null, answers: history.interactions };

@@ -1,6 +1,7 @@
 // How a run ended: its result and files, or what went wrong and what to do about it.
 import { api } from "../lib/api.js";
 import { Icon } from "../lib/icons.js";
+import { may, TO_START } from "../lib/me.js";
 import { Code, Fold, Json, Loading, Problem } from "../lib/parts.js";
 import { html, useEffect, useState } from "../lib/preact.js";
 import { duration, hasWord, t } from "../lib/words.js";
@@ -40,10 +41,12 @@ const KINDS = { succeeded: ["check", Result], failed: ["error", Failure], cancel
 
 export function Outcome({ run, artifacts }) {
   const [icon, Body] = KINDS[run.status];
+  const isShown = run.status !== "succeeded" || may("read") || may("run");
   return html`<section class=${`outcome ${run.status}`} aria-label=${t("outcome.title")} data-test="outcome">
     <h2><${Icon} name=${icon} />${t(`outcome.${run.status}.title`)}</h2>
-    <${Body} run=${run} />
+    ${isShown && html`<${Body} run=${run} />`}
     ${artifacts?.length > 0 && html`<h3>${t("files.out")}</h3><${FileList} runId=${run.run_id} files=${artifacts} />`}
-    <p><a class="button" href=${againAddress(run)}><${Icon} name="again" />${t("action.again.long")}</a></p>
+    ${may(...TO_START) &&
+    html`<p><a class="button" href=${againAddress(run)}><${Icon} name="again" />${t("action.again.long")}</a></p>`}
   </section>`;
 }
