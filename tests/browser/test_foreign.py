@@ -96,6 +96,7 @@ async ([service, run, token]) => {
   const prune = '{"keep_bytes":0,"status":["waiting_user"]}';
   const calls = [["/v1/jobs", job], [`/v1/jobs/${run}/interaction/reply`, reply], [`/v1/jobs/${run}/cancel`, "{}"],
     [`/v1/jobs/${run}/interaction/links`, "{}"], ["/v1/session/codes", "{}"], ["/v1/prune", prune],
+    ["/v1/keys", '{"name":"evil","scopes":["admin"]}'], ["/v1/skills", "{}"],
     ["/v1/answer", '{"response":"evil"}'], ["/v1/session", JSON.stringify({ token })]];
   const told = [];
   for (const [path, body] of calls) {
@@ -198,7 +199,10 @@ async def evil(request: pytest.FixtureRequest, context: BrowserContext, evil_por
 async def known(client: Client, run_id: str) -> list[Json]:
     """All that a stranger could have changed."""
     runs = await client.runs()
-    return [*runs, *await client.history(run_id)]
+    others = [
+        (await client.http.get(f"/v1/{name}")).json() for name in ("journal", "keys", "secrets", "skills")
+    ]
+    return [*runs, *await client.history(run_id), *others]
 
 
 async def test_reads_nothing(evil: Page, place: Place, run_id: str) -> None:

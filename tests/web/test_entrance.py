@@ -15,6 +15,7 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.datastructures import Headers
 
 from tests import certificates
 from tests.certificates import needs_openssl
@@ -239,6 +240,12 @@ class TestProxy:
                 assert_problem(last, 429, Code.RATE_LIMITED)
                 other = await stranger.get("/v1/jobs", headers={"X-Forwarded-For": "192.0.2.1, 192.0.2.2"})
                 assert_problem(other, 401, Code.UNAUTHORIZED)
+
+    def test_the_last_line_is_the_proxys_own(self) -> None:
+        lines = [(b"x-forwarded-for", b"6.6.6.6"), (b"x-forwarded-for", b"203.0.113.9"), (b"host", b"x")]
+        scope = {"client": ("127.0.0.1", 1), "scheme": "http"}
+        seen = Entrance(host="127.0.0.1", behind_proxy=True).seen_from(scope, Headers(raw=lines))
+        assert seen["client"] == ("203.0.113.9", 0)
 
 
 class TestPublicUrl:

@@ -19,6 +19,7 @@ from tests.web.problems import assert_problem
 from turnkeeper.core.errors import Code, SettingsInvalid
 from turnkeeper.web.app import make_app
 from turnkeeper.web.guard import MAX_BODY, OPEN_PATHS
+from turnkeeper.web.rates import Rates
 from turnkeeper.wiring import own_token, running
 
 OPEN = {"/", "/healthz", "/readyz", "/v1/session"}
@@ -296,3 +297,16 @@ async def _spoken(place: Place, request: bytes) -> tuple[int, bytes]:
         writer.close()
         await writer.wait_closed()
     return int(head.split()[1]), body
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+async def test_pictures_of_other_sites_use_up_nothing(client: Client, site: str) -> None:
+    """A page anywhere can have a browser ask for them, without an Origin."""
+    async with httpx.AsyncClient(
+        base_url=client.url, headers={"Sec-Fetch-Site": site}, trust_env=False
+    ) as page:
+        for _ in range(2 * int(Rates.STRANGERS_BURST)):
+            assert (await page.get("/v1/jobs")).json()["code"] == "ORIGIN_NOT_ALLOWED"
+        assert (await page.get("/")).status_code == 200, "a link that leads here is followed"
+    async with httpx.AsyncClient(base_url=client.url, trust_env=False) as browser:
+        assert (await browser.get("/v1/jobs")).status_code == 401

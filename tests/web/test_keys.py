@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import sqlite3
 from collections.abc import AsyncIterator
@@ -21,7 +22,7 @@ from tests.web.requests import JOB, TALK, post, waiting
 from tests.web.sse import connected
 from turnkeeper.core.errors import Code, SettingsInvalid
 from turnkeeper.core.keys import digest_of
-from turnkeeper.web.door import PAGE_KEY
+from turnkeeper.web.door import MOST_CODES, PAGE_KEY
 from turnkeeper.wiring import running
 
 
@@ -273,18 +274,20 @@ class TestLimits:
             await settle(place.client)
 
     async def test_an_idempotency_key_leads_to_no_run_of_others(self, tmp_path: Path) -> None:
-        """The same words made it, on an engine that this key does not know."""
+        """The same words made it, on an engine that this key does not know; each key has a book of its own."""
         async with opened(tmp_path / "data", default_engine="demo") as place:
             body, headers = {"skill_id": "answer"}, {"Idempotency-Key": "shared"}
             run_id = (await post(place.client, body, **headers)).json()["run_id"]
             async with holder(place, "run", engines=["codex"]) as client:
                 answer = await post(client, body, **headers)
-                problem = assert_problem(answer, 409, Code.IDEMPOTENCY_KEY_REUSED)
+                assert_problem(answer, 409, Code.ENGINE_NOT_READY)
                 assert run_id not in answer.text
-                other = await post(place.client, {"skill_id": "plain"}, **headers)
-                assert other.json() == problem
             async with holder(place, "run", engines=["demo"]) as client:
-                assert (await post(client, body, **headers)).json()["run_id"] == run_id
+                own = (await post(client, body, **headers)).json()["run_id"]
+                assert own != run_id
+                assert (await post(client, body, **headers)).json()["run_id"] == own
+                answer = await post(client, {"skill_id": "plain"}, **headers)
+                assert_problem(answer, 409, Code.IDEMPOTENCY_KEY_REUSED)
             await settle(place.client)
 
 
@@ -391,3 +394,53 @@ async def test_a_refusal_comes_before_the_body_is_read(place: Place) -> None:
                 "/v1/jobs", content=body, headers={"Content-Type": "application/json"}
             )
             assert_problem(answer, 403, Code.SCOPE_MISSING)
+
+
+class TestMeanwhile:
+    """A body may come slowly; what counts is who is welcome when it is whole."""
+
+    @pytest.mark.parametrize("ends", ["revoked", "expired"])
+    async def test_a_body_that_is_whole_after_the_key_has_ended_does_nothing(
+        self, place: Place, ends: str
+    ) -> None:
+        key = await made(place, "admin", **({"expires_in_sec": 60} if ends == "expired" else {}))
+        url = httpx.URL(place.service.url)
+        reader, writer = await asyncio.open_connection(url.host, url.port)
+        body = json.dumps({"name": f"after-{ends}", "scopes": ["admin"]}).encode()
+        head = (
+            f"POST /v1/keys HTTP/1.1\r\nHost: {url.host}:{url.port}\r\nAuthorization: Bearer {key['key']}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        )
+        writer.write(head.encode() + body[:5])
+        await writer.drain()
+        # The door has let it in by the time that somebody else is answered twice.
+        for _ in range(2):
+            assert (await place.client.http.get("/v1/me")).status_code == 200
+        if ends == "revoked":
+            assert (await revoked(place, key)).status_code == 200
+        else:
+            place.clock.advance(61)
+        writer.write(body[5:])
+        assert (await reader.readline()).split()[1] == b"401"
+        writer.close()
+        names = {each["name"] for each in (await place.client.http.get("/v1/keys")).json()["keys"]}
+        assert f"after-{ends}" not in names
+
+    async def test_codes_of_one_key_do_not_void_those_of_others(self, place: Place) -> None:
+        code = (await place.client.http.post("/v1/session/codes")).json()["code"]
+        async with holder(place, "read") as many:
+            for _ in range(MOST_CODES + 1):
+                assert (await many.http.post("/v1/session/codes")).status_code == 200
+        async with httpx.AsyncClient(base_url=place.service.url, trust_env=False) as browser:
+            assert (await browser.post("/v1/session", json={"code": code})).status_code == 200
+
+    async def test_each_key_has_idempotency_keys_of_its_own(self, place: Place) -> None:
+        async def order(client: Client) -> str:
+            return str((await post(client, JOB, **{"Idempotency-Key": "order-42"})).json()["run_id"])
+
+        first = await order(place.client)
+        async with holder(place, "run") as one, holder(place, "run") as other:
+            made_by_one = await order(one)
+            assert await order(one) == made_by_one
+            made_by_other = await order(other)
+        assert len({first, made_by_one, made_by_other}) == 3

@@ -31,7 +31,6 @@ LINK = Link(
     asked=Asked(run_id="01a1", interaction_id=3),
     expires_at=NOW,
     label="Anna Ö.",
-    made_by="page",
     key_id=None,
 )
 
@@ -64,7 +63,7 @@ class TestSeal:
     def test_link_of_a_key_that_may_not_come_in_is_void(self) -> None:
         good = {"abcd2345"}
         links = Links(b"token", is_key_good=lambda key_id: key_id in good)
-        link = Link(asked=LINK.asked, expires_at=NOW, label=None, made_by="key:ci", key_id="abcd2345")
+        link = Link(asked=LINK.asked, expires_at=NOW, label=None, key_id="abcd2345")
         secret = links.seal(link)
         assert links.read(secret) == link
         good.clear()
@@ -379,6 +378,24 @@ class TestNothingElse:
 
 
 class TestOfAKey:
+    async def test_it_is_good_for_no_longer_than_the_key(self, place: Place, client: Client) -> None:
+        run_id = await asking(client)
+        key = await keyholders.made(place, "answer", expires_in_sec=3600)
+        async with keyholders.holding(place, key["key"]) as maker:
+            link = await made(maker, run_id)
+        ends = datetime.fromisoformat(key["expires_at"])
+        assert datetime.fromisoformat(link["expires_at"]) == ends.replace(microsecond=0)
+
+    async def test_a_guess_of_what_somebody_else_answered_tells_nothing(
+        self, place: Place, client: Client
+    ) -> None:
+        run_id = await asking(client)
+        async with given_to(place, await made(client, run_id, **{"for": "Eve"})) as somebody:
+            await client.reply(run_id, "blue")
+            for words in ("blue", "green"):
+                told = assert_problem(await somebody.answer(words), 410, Code.LINK_DEAD)
+                assert told["reason"] == "user_reply"
+
     async def test_it_ends_with_the_key_that_made_it(self, place: Place, client: Client) -> None:
         run_id = await asking(client)
         key = await keyholders.made(place, "answer")

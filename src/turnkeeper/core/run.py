@@ -276,3 +276,10 @@ class Attempt:
 class Idempotency:
     key: str
     digest: str
+    of: str | None = None
+    """The API key that it came with: each has a book of its own, and the service's token has one."""
+
+    @property
+    def name(self) -> str:
+        """As it stands in the book. No header can hold the line break."""
+        return self.key if self.of is None else f"{self.of}\n{self.key}"

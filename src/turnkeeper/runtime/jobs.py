@@ -78,7 +78,7 @@ class Jobs:
         require_allowed(request, caller)
         if idempotency is not None:
             self._require_plain("the Idempotency-Key", idempotency.key)
-            known = await self._known(idempotency, caller)
+            known = await self._known(idempotency)
             if known is not None:
                 return known
         accepted = await asyncio.to_thread(self._accept, request, caller)
@@ -99,7 +99,7 @@ class Jobs:
         except KeyTaken:
             # Somebody sent the same request at the same moment, and was first.
             assert idempotency is not None
-            known = await self._known(idempotency, caller)
+            known = await self._known(idempotency)
             return known or await self.create(request, idempotency, caller=caller)
 
     def _accept(self, request: JobRequest, caller: Caller) -> Accepted:
@@ -192,17 +192,15 @@ class Jobs:
             except Stale:
                 continue
 
-    async def _known(self, idempotency: Idempotency, caller: Caller) -> Run | None:
-        kept = await self._store.kept_key(idempotency.key, self._clock() - KEY_KEPT)
+    async def _known(self, idempotency: Idempotency) -> Run | None:
+        kept = await self._store.kept_key(idempotency.name, self._clock() - KEY_KEPT)
         if kept is None:
             return None
-        run = await self.run(kept.run_id) if kept.digest == idempotency.digest else None
-        # A run that is not there for them, made by the same words on an engine of others, is another request's too.
-        if run is None or not caller.may_use(skill_id=run.job.skill_id, engine=run.job.engine):
+        if kept.digest != idempotency.digest:
             raise IdempotencyKeyReused(
                 f"the Idempotency-Key {idempotency.key!r} was used for another request"
             )
-        return run
+        return await self.run(kept.run_id)
 
     @contextmanager
     def _room(self) -> Iterator[None]:

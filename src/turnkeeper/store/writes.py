@@ -75,10 +75,10 @@ def _keep_key(connection: sqlite3.Connection, change: Change) -> None:
     connection.execute("DELETE FROM idempotency WHERE created_at < ?", (instant(now - KEY_KEPT),))
     kept = connection.execute(
         "INSERT INTO idempotency VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
-        (change.idempotency.key, change.idempotency.digest, change.after.id, instant(now)),
+        (change.idempotency.name, change.idempotency.digest, change.after.id, instant(now)),
     )
     if kept.rowcount == 0:
-        raise KeyTaken(change.idempotency.key)
+        raise KeyTaken(change.idempotency.name)
 
 
 def write_batch(connection: sqlite3.Connection, batch: Batch) -> tuple[LogEntry, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -59,9 +59,8 @@ async def new_link(
     lasts = LASTS if body.expires_in_sec is None else timedelta(seconds=body.expires_in_sec)
     link = Link(
         asked=Asked(run_id=run.id, interaction_id=pending.interaction_id),
-        expires_at=(house.clock() + lasts).replace(microsecond=0),
+        expires_at=_end(house.clock() + lasts, caller.key_id, house),
         label=body.for_,
-        made_by=caller.by,
         key_id=caller.key_id,
     )
     told = {
@@ -77,6 +76,12 @@ async def new_link(
         "interaction_id": pending.interaction_id,
         "public": request.app.state.public_url is not None,
     }
+
+
+def _end(wanted: datetime, key_id: str | None, house: House) -> datetime:
+    """A link is good for no longer than the key that made it."""
+    key = None if key_id is None else house.keys.ring.get(key_id)
+    return min(wanted, key.expires_at if key and key.expires_at else wanted).replace(microsecond=0)
 
 
 def _link(request: Request, door: DoorOf, house: HouseOf) -> Link:
@@ -123,6 +128,10 @@ async def answer(body: schemas.Words, house: HouseOf, link: LinkOf, by: By) -> d
     except _GONE as error:
         run, interaction = await _found(house, link)
         raise _dead(run, interaction, error) from None
+    if receipt.answer.by != by:
+        # Somebody else gave the same answer: that it is the same is none of their business.
+        run, interaction = await _found(house, link)
+        raise _dead(run, interaction, LinkDead("this question was answered", reason="gone"))
     return receipt_view(receipt)
 
 

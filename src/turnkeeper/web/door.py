@@ -28,7 +28,7 @@ from turnkeeper.web.links import Links
 CODE_LASTS = timedelta(minutes=10)
 COOKIE_LASTS = timedelta(days=30)
 MOST_CODES = 100
-"""At once; beyond that the oldest is forgotten."""
+"""At once, of one key or of the token; beyond that the oldest is forgotten."""
 TOKEN, PAGE, KEY = "token", "page", "key"
 """Who made a change, as it is recorded: the last two with the name of a key behind them, `page` also without."""
 CALLER = "turnkeeper.caller"
@@ -91,8 +91,10 @@ class Door:
         """Tried in this order."""
 
     def new_code(self, *, is_asked_for: bool, key_id: str | None = None) -> SignInCode:
-        while len(self._codes) >= MOST_CODES:
-            del self._codes[next(iter(self._codes))]
+        # Of their own: nobody shall void the codes of others by asking for many.
+        own = [code for code, made in self._codes.items() if made.key_id == key_id]
+        for oldest in own[: max(0, len(own) - MOST_CODES + 1)]:
+            del self._codes[oldest]
         made = SignInCode(secrets.token_urlsafe(16), self._clock() + CODE_LASTS, is_asked_for, key_id)
         self._codes[made.code] = made
         return made

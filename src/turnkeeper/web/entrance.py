@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from turnkeeper.core.errors import SettingsInvalid
@@ -72,12 +73,12 @@ class Entrance:
         inside = text.partition(_BEGIN)[2].partition(_END)[0]
         return f"{_BEGIN}{inside}{_END}\n"
 
-    def seen_from(self, scope: Scope, headers: Mapping[str, str]) -> Scope:
+    def seen_from(self, scope: Scope, headers: Headers) -> Scope:
         """The request as it reached the proxy. The last entry is the proxy's own; whatever stands before it may have
         been written by the client."""
         if not self.behind_proxy:
             return scope
-        peer, scheme = _last(headers.get("x-forwarded-for")), _last(headers.get("x-forwarded-proto"))
+        peer, scheme = (_last(headers.getlist(f"x-forwarded-{what}")) for what in ("for", "proto"))
         changed = dict(scope)
         if peer:
             changed["client"] = (peer, 0)
@@ -114,8 +115,9 @@ def origin_of(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}".lower()
 
 
-def _last(listed: str | None) -> str:
-    return (listed or "").rpartition(",")[2].strip().lower()
+def _last(lines: Sequence[str]) -> str:
+    """Some proxies add a line of their own, others an entry to the one that is there."""
+    return ",".join(lines).rpartition(",")[2].strip().lower()
 
 
 def _require_readable(path: Path) -> None:

@@ -39,6 +39,13 @@ class BodyTooLarge(HTTPException):
         super().__init__(413, _too_large(limit))
 
 
+class ShownOut(HTTPException):
+    """The key was revoked, or ended, while the body was on its way."""
+
+    def __init__(self) -> None:
+        super().__init__(401, "the key was good when the request began, and is not any more")
+
+
 HERE = Entrance(host="127.0.0.1")
 Refusal = tuple[Code, str] | tuple[Code, str, None, Mapping[str, str]]
 
@@ -89,10 +96,22 @@ class Guard:
         if refusal is not None:
             await problem(*refusal)(scope, receive, send_complete)
             return
-        body = timed(_limited(receive, self._limit(scope["path"])), self._patience, lambda: has_begun)
+        known = who if isinstance(who, Caller) else None
+        checked = self._welcome(_limited(receive, self._limit(scope["path"])), known)
+        body = timed(checked, self._patience, lambda: has_begun)
         with self.traffic.counted():
-            known = who if isinstance(who, Caller) else None
             await self._app({**scope, CALLER: known}, body, send_complete)
+
+    def _welcome(self, receive: Receive, caller: Caller | None) -> Receive:
+        """A body may take its time: whoever was shown out before it was whole has asked for nothing."""
+
+        async def checked() -> Message:
+            message = await receive()
+            if caller is not None and not self._door.still_knows(caller):
+                raise ShownOut
+            return message
+
+        return checked
 
     def _who(self, scope: Scope, headers: Mapping[str, str]) -> Caller | TurnkeeperError | None:
         """Or why they are not welcome any more: to whom the door is open, that does not matter."""
@@ -114,6 +133,9 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and not self._entrance.is_own_page(origin, scope, headers["host"]):
             return Code.ORIGIN_NOT_ALLOWED, f"requests from pages of {origin!r} are not accepted"
+        if not is_open(scope["path"]) and headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+            # Without an Origin, as pictures are asked for: it would only use up what strangers may guess.
+            return Code.ORIGIN_NOT_ALLOWED, "requests from pages of other sites are not accepted"
         refusal = self._too_often(scope, who) or self._key_in_url(scope)
         if refusal is not None:
             return refusal
@@ -136,8 +158,10 @@ class Guard:
         The page and its files are for everybody."""
         path, now = scope["path"], self._monotonic()
         is_known, is_shut = isinstance(who, Caller), not is_open(path)
-        is_guess = path == SIGN_IN or bool(address.given_as_key(scope)) or (is_shut and not is_known)
+        is_guess = bool(address.given_as_key(scope)) or (is_shut and not is_known)
         seconds = self._rates.stranger(_peer(scope), now) if is_guess else 0.0
+        if path == SIGN_IN:
+            seconds = self._rates.sign_in(_peer(scope), now)
         if not seconds and isinstance(who, Caller) and is_shut:
             seconds = self._rates.caller(_bucket(who), now)
         if not seconds:

@@ -47,7 +47,7 @@ async def create_job(
     idempotency = None
     if idempotency_key is not None:
         digest = await asyncio.to_thread(_digest, await request.json())
-        idempotency = Idempotency(idempotency_key, digest)
+        idempotency = Idempotency(idempotency_key, digest, caller.key_id)
     run = await house.jobs.create(body.request(), idempotency, caller=caller)
     response.headers["Location"] = f"/v1/jobs/{run.id}"
     return {"request_id": run.id, "run_id": run.id, "status": run.state.value, "cache_hit": False}

@@ -31,7 +31,6 @@ class Link:
     expires_at: datetime
     label: str | None
     """Who it was made for, in the words of who made it."""
-    made_by: str
     key_id: str | None
     """Of the key that made it; None: the token of the service itself."""
 
@@ -45,7 +44,6 @@ class _Told(msgspec.Struct, array_like=True):
     interaction_id: int
     expires: int
     label: str | None
-    made_by: str
     key_id: str | None
 
 
@@ -61,7 +59,6 @@ class Links:
             link.asked.interaction_id,
             int(link.expires_at.timestamp()),
             link.label,
-            link.made_by,
             link.key_id,
         )
         inside = msgspec.json.encode(told)
@@ -101,7 +98,6 @@ def _link(told: _Told) -> Link:
         asked=Asked(run_id=told.run_id, interaction_id=told.interaction_id),
         expires_at=datetime.fromtimestamp(told.expires, UTC),
         label=told.label,
-        made_by=told.made_by,
         key_id=told.key_id,
     )
 

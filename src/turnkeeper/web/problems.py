@@ -144,6 +144,8 @@ def _short(part: object) -> str:
 
 async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    if error.status_code == 401:
+        return problem(Code.UNAUTHORIZED, str(error.detail))
     if error.status_code == 404:
         return problem(Code.NOT_FOUND, f"there is nothing at {request.url.path}")
     if error.status_code == 405:

@@ -57,12 +57,17 @@ class Rates:
         """`rate`: requests a second for each key; 0: as many as they like."""
         self._callers = Buckets(rate, max(1.0, rate * BURST_SEC)) if rate else None
         self._strangers = Buckets(self.STRANGERS, self.STRANGERS_BURST)
+        self._sign_ins = Buckets(self.STRANGERS, self.STRANGERS_BURST)
 
     def caller(self, bucket: str, now: float) -> float:
         return 0.0 if self._callers is None else self._callers.take(bucket, now)
 
     def stranger(self, peer: str, now: float) -> float:
         return self._strangers.take(_home(peer), now)
+
+    def sign_in(self, peer: str, now: float) -> float:
+        """Apart from other guesses: whoever makes many of those must not keep others of that address from coming in."""
+        return self._sign_ins.take(_home(peer), now)
 
 
 def retry_after(seconds: float) -> str:
@@ -71,9 +76,12 @@ def retry_after(seconds: float) -> str:
 
 
 def _home(peer: str) -> str:
-    """Of an IPv6 address the network: whoever has one has all of it, and could come from another each time."""
+    """Of an IPv6 address the network: whoever has one has all of it, and could come from another each time. Some
+    proxies write the port behind the address."""
+    host, colon, port = peer.rpartition(":")
+    is_with_port = colon and port.isdigit() and (host.count(".") == 3 or host.endswith("]"))
     try:
-        address = ip_address(peer.partition("%")[0])
+        address = ip_address((host.strip("[]") if is_with_port else peer.strip("[]")).partition("%")[0])
     except ValueError:
         return peer
     if isinstance(address, IPv6Address):
