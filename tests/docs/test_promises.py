@@ -42,3 +42,14 @@ def test_the_page_names_what_the_readme_names() -> None:
     short, long = ([set(NAMED.findall(each)) for each in promises(page)] for page in PAGES)
     for number, (one, all_of_them) in enumerate(zip(short, long, strict=True), 1):
         assert one <= all_of_them, f"promise {number}"
+
+
+def test_what_is_defended_names_tests_that_are_there() -> None:
+    text = (ROOT / "docs/security.md").read_text(encoding="utf-8")
+    table = text.partition("## What is defended, and by which test\n")[2].partition("\n## ")[0]
+    rows = [line for line in table.splitlines() if line.startswith("| ") and "---" not in line][1:]
+    assert len(rows) >= 5
+    for row in rows:
+        named = re.findall(r"`(tests/[\w/]+\.py)`", row)
+        assert named, row
+        assert all((ROOT / path).is_file() for path in named), row

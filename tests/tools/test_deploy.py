@@ -84,7 +84,7 @@ def test_the_unit_leaves_the_sandbox_what_it_needs() -> None:
     """Each of these covers a part of /proc or forbids a namespace, after which no run could be wrapped."""
     harmful = {
         *("RestrictNamespaces", "SystemCallFilter", "ProtectKernelTunables", "ProtectKernelLogs"),
-        *("ProtectProc", "ProcSubset", "MemoryDenyWriteExecute"),
+        *("ProtectHostname", "ProtectProc", "ProcSubset", "MemoryDenyWriteExecute"),
     }
     assert not harmful & set(unit()["Service"])
 
