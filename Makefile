@@ -52,7 +52,7 @@ test-browser: $(VENV)/.dev ## run the tests of the page in Chromium, which apt f
 
 pictures: $(VENV)/.dev ## take the pictures in docs/images again
 	@$(PY) -m tests.browser.chromium
-	@$(PY) -m tests.browser.pictures $(ARGS)
+	@TURNKEEPER_SANDBOX__MODE=required $(PY) -m tests.browser.pictures $(ARGS)
 
 soak: $(VENV)/.dev ## kill and load the service for half an hour, and count what is left (KILLS=500 LOAD_SEC=60 CYCLES=100 SEED=7)
 	@$(PY) -m tests.crash.kills --kills $(KILLS) $(if $(SEED),--seed $(SEED))
