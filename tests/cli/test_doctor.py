@@ -355,7 +355,7 @@ def test_json(tmp_path: Path) -> None:
     names = ["folder", "database", "disk", "sandbox", "service", "slots", "queue"]
     assert [check["name"] for check in shown["checks"]] == names
     assert all(set(check) == {"name", "outcome", "message", "fix"} for check in shown["checks"])
-    assert set(shown["service"]) == {"url", "pid", "version", "started_at"}
+    assert set(shown["service"]) == {"url", "pid", "version", "started_at", "cert"}
     assert shown["service"]["pid"] == process.pid
     assert shown["service"]["url"] in said
     assert shown["service"]["started_at"] == shown["status"]["started_at"]

@@ -254,7 +254,7 @@ class TestElsewhere:
         assert "on the service's own machine" in shown.stdout
         wrong = machine.call("list", **env | {"TURNKEEPER_TOKEN": "another-token-of-some-length"})
         assert wrong.returncode == 2
-        assert wrong.stderr.endswith("set TURNKEEPER_TOKEN to the token of that service\n")
+        assert wrong.stderr.endswith("set TURNKEEPER_TOKEN to the token of that service, or to a key\n")
 
 
 class TestSkills:

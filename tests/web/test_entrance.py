@@ -53,13 +53,15 @@ async def secured(tmp_path: Path, files: certificates.Files, **more: Any) -> Asy
 
 
 class TestCover:
-    @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "::1", "localhost", "LOCALHOST"])
+    @pytest.mark.parametrize(
+        "host", ["127.0.0.1", "127.8.9.1", "::1", "localhost", "LOCALHOST", "127.2", "2130706433"]
+    )
     def test_loopback_needs_none(self, host: str) -> None:
         assert is_loopback(host)
         Entrance(host=host).require_cover()
 
     @pytest.mark.parametrize(
-        "host", ["0.0.0.0", "::", "192.168.1.2", "box.lan", "localhost.evil.example", "2130706433"]
+        "host", ["0.0.0.0", "::", "192.168.1.2", "box.lan", "localhost.evil.example", "10.1"]
     )
     def test_anything_else_does(self, host: str) -> None:
         with pytest.raises(SettingsInvalid) as refused:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -104,10 +105,13 @@ class Entrance:
 
 
 def is_loopback(host: str) -> bool:
+    if host.lower() == "localhost":
+        return True
     try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
+        # The kernel takes short forms as well: 127.1 is 127.0.0.1.
+        return ip_address(host if ":" in host else socket.inet_aton(host)).is_loopback
+    except (ValueError, OSError):
+        return False
 
 
 def origin_of(url: str) -> str:
