@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,20 @@ from hypothesis import strategies as st
 from tests.engines.keys import EVERY, made
 from tests.engines.processes import engine, python
 from turnkeeper.core.errors import Code
+from turnkeeper.core.permission import Choice, PermissionAsked
 from turnkeeper.core.run import Failure
-from turnkeeper.core.turn import Ended, Reasoning, Remark, Text, TextDelta, ToolCall, TurnEvent
+from turnkeeper.core.turn import (
+    MAX_TOOL_TEXT,
+    Ended,
+    Model,
+    Reasoning,
+    Remark,
+    Text,
+    TextDelta,
+    ToolCall,
+    Transcript,
+    TurnEvent,
+)
 from turnkeeper.engines.veil import Pieces, Veil
 
 KEY = "sk-aaab-aaac"
@@ -104,15 +117,42 @@ def test_what_only_shows_when_the_line_is_read() -> None:
         Text(f"use {KEY}"),
         ToolCall("1", "shell", "completed", {"env": {KEY: [KEY]}}, f"got {KEY}"),
         Remark("ENGINE_REMARK", f"{KEY} is old"),
+        Model(f"model {KEY}"),
+        PermissionAsked(
+            "key-1", f"run {KEY}", (Choice(KEY, f"yes, {KEY}", "allow_once"),), {"rawInput": {"c": [KEY]}}
+        ),
+        ToolCall(KEY, f"shell {KEY}", "completed"),
         Ended(Failure(Code.ENGINE_FAILED, f"{KEY} was refused", evidence=KEY)),
     ]
     assert pieces.hide(told) == [
         Text(f"use {stars}"),
         ToolCall("1", "shell", "completed", {"env": {stars: [stars]}}, f"got {stars}"),
         Remark("ENGINE_REMARK", f"{stars} is old"),
+        Model(f"model {stars}"),
+        # By the id of a choice the agent is answered.
+        PermissionAsked(
+            "key-1",
+            f"run {stars}",
+            (Choice(KEY, f"yes, {stars}", "allow_once"),),
+            {"rawInput": {"c": [stars]}},
+        ),
+        ToolCall(stars, f"shell {stars}", "completed"),
         Ended(Failure(Code.ENGINE_FAILED, f"{stars} was refused", evidence=stars)),
     ]
     assert pieces.has_hidden
+
+
+@pytest.mark.parametrize("shift", [-20, -6, 0, 3])
+def test_of_a_tool_only_what_is_told_is_looked_at(shift: int) -> None:
+    """And a key over that border is known all the same."""
+    text = "x" * (MAX_TOOL_TEXT + shift) + KEY + "y" * 1_000_000
+    for output in (text, [text, *range(250_000)]):
+        (shown,) = Pieces([KEY]).hide([ToolCall("1", "shell", "completed", None, output)])
+        assert isinstance(shown, ToolCall)
+        assert len(shown.output) < MAX_TOOL_TEXT + 10_000
+        (event,) = Transcript(1).take(shown, datetime.now(UTC))
+        assert event.data["output_truncated"]
+        assert KEY[:3] not in event.data["output"]
 
 
 @pytest.mark.parametrize("shape", EVERY)
@@ -121,13 +161,54 @@ def test_a_key_by_its_looks_over_two_lines(shape: str) -> None:
     key = made(shape)
     for border in range(len(key) + 1):
         pieces, lines = Pieces(), (f"it is {key[:border]}", f"{key[border:]} indeed")
-        heard: list[TurnEvent] = [TextDelta(Veil().whole(line.encode()).decode(), "1") for line in lines]
-        shown = [*pieces.hide(heard), *pieces.close()]
+        shown: list[TurnEvent] = []
+        for line in lines:
+            veil = Veil()
+            heard = TextDelta(json.loads(veil.whole(json.dumps(line).encode())), "1")
+            shown += pieces.hide([heard], has_stars=veil.has_hidden)
+        shown += pieces.close()
         text = "".join(each.text for each in shown if isinstance(each, TextDelta))
         assert key[-12:] not in text, border
         assert text.startswith("it is ")
         assert text.endswith(" indeed")
-        assert len(text) == len(f"it is {key} indeed")
+        assert len(text) >= len(f"it is {key} indeed")
+
+
+ROUGH = ("*", "*" * 15, "*" * 80, "\n", "\r\n", " ", "SUMMARY", "Total: 42", "/", "=", "a/b+c", "x" * 70, "é")
+
+
+@given(st.lists(st.lists(st.sampled_from(ROUGH)).map("".join)))
+def test_stars_that_somebody_wrote_are_no_sign_of_a_key(told: list[str]) -> None:
+    """Frames, rules and comments are full of them."""
+    for kind in (TextDelta, Reasoning):
+        pieces = Pieces([KEY])
+        shown = [*pieces.hide([kind(text) for text in told]), *pieces.close()]
+        assert "".join(each.text for each in shown if isinstance(each, kind)) == "".join(told)
+        assert not pieces.has_hidden
+
+
+async def test_a_line_tells_whether_something_was_hidden_in_it(tmp_path: Path) -> None:
+    code = (
+        f"os.write(1, b'{'*' * 80}\\na {KEY[:5]}'); os.write(1, b'{KEY[5:]} b\\n{'*' * 20}\\n{KEY}\\n');"
+        f"os.write(1, b'none\\nlast {KEY}')"
+    )
+    async with engine(tmp_path, *python(code), secrets=frozenset({KEY})) as it:
+        await it.exits()
+        assert [line.has_stars for _, line in it.lines] == [False, True, False, True, False, True]
+
+
+def test_a_thought_does_not_part_the_words_before_and_after_it() -> None:
+    pieces = Pieces([KEY])
+    told: list[TurnEvent] = [
+        TextDelta(KEY[:6]),
+        Reasoning(f"hm {KEY[:4]}"),
+        TextDelta(KEY[6:]),
+        Reasoning(KEY[4:]),
+    ]
+    shown = [*pieces.hide(told), *pieces.close()]
+    for kind, words in ((TextDelta, ""), (Reasoning, "hm ")):
+        text = "".join(each.text for each in shown if isinstance(each, kind))
+        assert text == words + "*" * len(KEY)
 
 
 async def test_an_engine_that_prints_its_key(tmp_path: Path) -> None:
