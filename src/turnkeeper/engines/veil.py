@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from turnkeeper.core.permission import PermissionAsked, PermissionWithdrawn
 from turnkeeper.core.run import Failure
+from turnkeeper.core.secrets import SHORTEST, is_common
 from turnkeeper.core.turn import (
     MAX_TOOL_TEXT,
     Echo,
@@ -32,8 +33,6 @@ from turnkeeper.core.turn import (
 )
 from turnkeeper.engines.keypatterns import Keys, Span
 
-SHORTEST = 8
-"""Characters of a secret that is hidden: a shorter one would be found in ordinary words."""
 LONGEST_KEY = 8192
 """Characters after the last that is shown, which are looked at for the rest of one."""
 
@@ -42,6 +41,12 @@ _STARS = 15
 """As many as the shortest key has that is known by its looks."""
 _GOES_ON = re.compile(r"[A-Za-z0-9_.+/=*-]*(?:\r?\n[ \t]*[A-Za-z0-9+/=*]{16,})*")
 """The rest of a key; of a private one, the lines that follow."""
+MOST_LINES = 64
+"""Lines of a secret that are secrets of their own: more than the longest private key has."""
+_SAFE = ("", "/", "!~*'()", ";,/?:@&=+$-_.!~*'()#")
+"""What is left as it is in an address: by careful writers, by Python, and by the two of JavaScript."""
+_PERCENT = re.compile("%[0-9A-F]{2}")
+_ESCAPE = re.compile(r"((?<!\\)(?:\\\\)*\\u)([0-9a-f]{4})")
 _SMALL = 10**6
 """Numbers below it are too short to be a secret: most are, and nobody looks at them any closer."""
 _APART = b"\0"
@@ -55,16 +60,36 @@ class Known:
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        self.forms: frozenset[bytes] = frozenset()
-        self.learn(secrets)
+        self.index = _Index(_all_forms(secrets))
 
     def learn(self, secrets: Iterable[str]) -> None:
-        self.forms |= _all_forms(secrets)
+        self.index = _Index(self.index.forms | _all_forms(secrets))
+
+
+class _Index:
+    """The forms of secrets by how they begin: most texts have none of the beginnings, and the forms of one secret
+    have few of them."""
+
+    def __init__(self, forms: frozenset[bytes]) -> None:
+        self.forms = forms
+        self._by_head: dict[bytes, list[bytes]] = {}
+        for form in forms:
+            self._by_head.setdefault(form[:SHORTEST], []).append(form)
+        self._begun = frozenset(head[:size] for head in self._by_head for size in range(1, SHORTEST))
+
+    def near(self, data: bytes) -> list[bytes]:
+        """Those of which at least the beginning is in the data."""
+        return [form for head, forms in self._by_head.items() if head in data for form in forms]
+
+    def begun(self, data: bytes) -> int:
+        """How many bytes at the end of the data may be less than the beginning of one."""
+        sizes = range(min(SHORTEST - 1, len(data)), 0, -1)
+        return next((size for size in sizes if data[-size:] in self._begun), 0)
 
 
 class Veil:
     def __init__(self, secrets: Iterable[str] = (), known: Known | None = None) -> None:
-        self._own = _all_forms(secrets)
+        self._own = _Index(_all_forms(secrets))
         self._known = known or Known()
         self.has_hidden = False
         self.stars: list[Span] = []
@@ -96,8 +121,7 @@ class Veil:
 
     def _show(self, chunk: bytes, *, is_last: bool) -> bytes:
         data = self._held + chunk
-        forms = self._own | self._known.forms if self._own else self._known.forms
-        values, until = self._values.find(chunk, forms, is_last=is_last)
+        values, until = self._values.find(chunk, (self._own, self._known.index), is_last=is_last)
         keys, settled = self._keys.find(chunk, is_last=is_last)
         cut = min(until, settled) - self._base
         spans = [*self._spans, *values, *keys]
@@ -125,13 +149,13 @@ class _Values:
         self._held = b""
         self._base = 0
 
-    def find(self, chunk: bytes, forms: frozenset[bytes], *, is_last: bool) -> tuple[list[Span], int]:
+    def find(self, chunk: bytes, known: tuple[_Index, _Index], *, is_last: bool) -> tuple[list[Span], int]:
         """The spans, counted from the beginning of the stream; they may overlap. And how far that is settled."""
         data, base = self._held + chunk, self._base
-        spans = [
-            (base + at, base + at + len(form)) for form in forms if form in data for at in _places(form, data)
-        ]
-        begun = 0 if is_last else max((_begun(form, data) for form in forms), default=0)
+        near = {form for index in known for form in index.near(data)}
+        spans = [(base + at, base + at + len(form)) for form in near for at in _places(form, data)]
+        sizes = (*(index.begun(data) for index in known), *(_begun(form, data) for form in near))
+        begun = 0 if is_last else max(sizes)
         cut = len(data) - begun
         self._held, self._base = data[cut:], base + cut
         return spans, self._base
@@ -379,16 +403,27 @@ def _begun(form: bytes, data: bytes) -> int:
 
 
 def _all_forms(secrets: Iterable[str]) -> frozenset[bytes]:
-    # Whoever prints a secret may leave away the line break that it was stored with.
-    told = {text for secret in secrets for text in (secret, secret.strip()) if len(text) >= SHORTEST}
+    told = {text for secret in secrets for text in _spoken(secret) if len(text) >= SHORTEST}
     return frozenset(form for text in told for form in _forms(text))
+
+
+def _spoken(secret: str) -> Iterator[str]:
+    """Whoever prints a secret may leave away the line break that it was stored with, end its lines in another way,
+    or set them in. A line by which a file is known, and not who has it, is no secret."""
+    yield from (secret, secret.strip())
+    lines = [line.strip() for line in secret.splitlines()]
+    if len(lines) > 1:
+        yield "\r\n".join(secret.splitlines())
+        yield from (
+            line for line in lines[:MOST_LINES] if not line.startswith("-----") and not is_common(line)
+        )
 
 
 def _forms(secret: str) -> set[bytes]:
     """As it is, as it stands in an address, in Python, in a text of JSON, and in JSON that is quoted in JSON."""
     once = {*_quoted(secret), repr(secret)[1:-1]}
     texts = {
-        quote(secret, safe="", errors="surrogatepass"),
+        *_in_address(secret),
         *once,
         *(twice for text in once for twice in _quoted(text)),
     }
@@ -398,8 +433,27 @@ def _forms(secret: str) -> set[bytes]:
     }
 
 
+def _in_address(secret: str) -> Iterator[str]:
+    for safe in _SAFE:
+        written = quote(secret, safe=safe, errors="surrogatepass")
+        for each in (written, _PERCENT.sub(lambda found: found[0].lower(), written)):
+            yield each
+            yield each.replace("%20", "+")
+
+
 def _quoted(text: str) -> set[str]:
-    """Some writers of JSON leave letters as they are, some escape all but ASCII, some what means something in HTML."""
+    """Some writers of JSON leave letters as they are, some escape all but ASCII, some what means something in HTML,
+    some the slash; in small letters or in capitals."""
     plain, ascii_only = json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1]
-    for_html = plain.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-    return {plain, ascii_only, for_html}
+    shouted = _ESCAPE.sub(lambda found: found[1] + found[2].upper(), ascii_only)
+    return {
+        *(plain, ascii_only, shouted),
+        *(each.replace("/", "\\/") for each in (plain, ascii_only)),
+        *(_escaped(each, "<>&", "04x") for each in (plain, ascii_only)),
+        *(_escaped(each, "<>&'=", "04x") for each in (plain, ascii_only)),
+        _escaped(shouted.replace('\\"', "\\u0022"), "<>&'+`", "04X"),
+    }
+
+
+def _escaped(text: str, signs: str, how: str) -> str:
+    return text.translate({ord(sign): f"\\u{ord(sign):{how}}" for sign in signs})
