@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
+from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import given
@@ -82,6 +85,55 @@ def test_quoted_twice() -> None:
     secret = "first line\nsecond"
     quoted = json.dumps(json.dumps({"key": secret}))
     assert "first" not in hidden(quoted.encode(), secrets=(secret,)).decode()
+
+
+SPOKEN = "wJalrXUtnFEMI/K7<MD>&'NG+bPx RfiCYöz\"EXAMPLEKEY="
+ASCII = json.dumps(SPOKEN)
+PERCENT = quote(SPOKEN, safe="")
+WRITTEN = {
+    "PHP": ASCII.replace("/", "\\/"),
+    "PHP, and letters as they are": json.dumps(SPOKEN, ensure_ascii=False).replace("/", "\\/"),
+    "PHP in JSON": json.dumps(ASCII.replace("/", "\\/")),
+    "capital hex": ASCII.replace("\\u00f6", "\\u00F6"),
+    "Go": ASCII.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"),
+    "an address": PERCENT,
+    "an address in small letters": re.sub("%..", lambda found: found[0].lower(), PERCENT),
+    "an address with its slashes": quote(SPOKEN),
+    "a form": quote_plus(SPOKEN),
+    "JavaScript": quote(SPOKEN, safe="!~*'()"),
+    "JavaScript, a whole address": quote(SPOKEN, safe=";,/?:@&=+$-_.!~*'()#"),
+}
+for sign in "<>&'=":
+    WRITTEN["Gson"] = WRITTEN.get("Gson", ASCII).replace(sign, f"\\u{ord(sign):04x}")
+for sign in "<>&'+":
+    WRITTEN["C#"] = WRITTEN.get("C#", WRITTEN["capital hex"].replace('\\"', "\\u0022")).replace(
+        sign, f"\\u{ord(sign):04X}"
+    )
+
+
+@pytest.mark.parametrize("how", WRITTEN)
+def test_every_way_in_which_it_is_written(how: str) -> None:
+    data = WRITTEN[how].encode()
+    shown = hidden(b"it is ", data, b" indeed", secrets=(SPOKEN,))
+    assert len(shown) == len(data) + 13
+    for part in (b"wJal", b"FEMI", b"RfiC", b"EXAMPLE"):
+        assert part not in shown
+
+
+def test_a_secret_of_several_lines_ended_or_set_in_in_another_way() -> None:
+    secret = "-----BEGIN THINGS-----\nfirst-line-of-it\nsecond-line-of-it\npassword\n12\n"
+    assert hidden(secret.replace("\n", "\r\n").encode(), secrets=(secret,)).strip(b"*\r\n") == b""
+    set_in = secret.replace("\n", "\n    ").encode()
+    shown = hidden(set_in, secrets=(secret,))
+    assert shown == set_in.replace(b"first-line-of-it", b"*" * 16).replace(b"second-line-of-it", b"*" * 17)
+
+
+@given(st.lists(st.sampled_from([*WRITTEN.values(), "wJal", "x", "\n"])), st.lists(st.integers(0, 500)))
+def test_forms_are_found_wherever_they_are_cut(told: list[str], borders: list[int]) -> None:
+    data = "".join(told).encode()
+    places = sorted({0, len(data), *(border % (len(data) + 1) for border in borders)})
+    chunks = [data[start:end] for start, end in pairwise(places)]
+    assert hidden(*chunks, secrets=(SPOKEN,)) == hidden(data, secrets=(SPOKEN,))
 
 
 def test_a_message_that_is_told_in_pieces() -> None:

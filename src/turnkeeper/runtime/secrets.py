@@ -11,6 +11,7 @@ import os
 import stat
 import threading
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -64,7 +65,8 @@ class Secrets:
         self._clock = clock
         self._reserved = frozenset(reserved)
         self._lock = threading.Lock()
-        unfinished(path).unlink(missing_ok=True)  # of a service that was killed over it: it has values in it
+        with suppress(OSError):
+            unfinished(path).unlink()  # of a service that was killed over it: it has values in it
         found = _read(path)
         secrecy.learn(secret.value for secret in found.values())
         self._kept = {name: secret for name, secret in found.items() if not self._is_passed_over(name)}
