@@ -392,3 +392,23 @@ async def test_an_uploaded_file_is_not_named_by_a_key(client: Client) -> None:
     assert_problem(answer, 400, Code.INPUT_INVALID)
     assert made("aws") not in answer.text
     await client.cancel(run_id)
+
+
+async def test_a_skill_with_a_key_in_its_words_is_shown_with_stars(tmp_path: Path) -> None:
+    skills = needing(tmp_path / "skills")
+    assets, words = skills / "needs" / "assets", skills / "needs" / "SKILL.md"
+    words.write_text(
+        words.read_text().replace("description: ", f"description: use {VALUE} or {made('github')} ")
+    )
+    schema = json.loads((assets / "output.schema.json").read_text())
+    (assets / "output.schema.json").write_text(json.dumps({**schema, "description": made("github")}))
+    async with opened(tmp_path / "data", skills_dir=(skills, SKILLS)) as place:
+        await put(place.client)
+        for path in ("/v1/skills", "/v1/skills/needs", "/v1/skills/needs/schemas", "/v1/skills/needs/lint"):
+            answer = await place.client.http.get(path)
+            assert answer.status_code == 200
+            assert VALUE not in answer.text
+            assert made("github") not in answer.text
+        skill = (await place.client.http.get("/v1/skills/needs")).json()
+        (warning,) = [each for each in skill["warnings"] if each["code"] == "SECRET_MASKED"]
+        assert warning["message"].endswith("/description, /output/description")
