@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import string
 
+from turnkeeper.core.keys import ID_LETTERS, SECRET_LETTERS
+
 ALNUM = string.ascii_letters + string.digits
 WORD = ALNUM + "_-"
 HEX = "0123456789abcdef"
@@ -16,6 +18,8 @@ SHAPES: dict[str, tuple[str, str, int]] = {
     "openai-project": ("sk-proj-", WORD, 120),
     "anthropic": ("sk-ant-api03-", WORD, 95),
     "deepseek": ("sk-", HEX, 32),
+    "openrouter": ("sk-or-v1-", HEX, 64),
+    "openai-service": ("sk-svcacct-", WORD, 120),
     "github": ("ghp_", ALNUM, 36),
     "github-oauth": ("gho_", ALNUM, 36),
     "github-user": ("ghu_", ALNUM, 36),
@@ -32,23 +36,22 @@ SHAPES: dict[str, tuple[str, str, int]] = {
     "stripe": ("sk_live_", ALNUM, 24),
     "stripe-restricted": ("rk_live_", ALNUM, 24),
     "hugging-face": ("hf_", ALNUM, 34),
-    "link": ("tkl_", WORD, 43),
+    "link": ("tkl_WyJ", WORD, 43),
 }
 
 
 def made(shape: str, seed: int = 0) -> str:
     pick = random.Random(f"{shape} {seed}")
     if shape == "turnkeeper":
-        return f"tk_{''.join(pick.choices(HEX, k=8))}_{''.join(pick.choices(WORD, k=43))}"
+        return f"tk_{''.join(pick.choices(ID_LETTERS, k=8))}_{''.join(pick.choices(SECRET_LETTERS, k=43))}"
     if shape == "pem":
         lines = ["".join(pick.choices(BASE64, k=64)) for _ in range(4)]
         name = pick.choice(["RSA PRIVATE KEY", "PRIVATE KEY", "OPENSSH PRIVATE KEY"])
         return "\n".join((f"-----BEGIN {name}-----", *lines, "".join(pick.choices(BASE64, k=30)) + "=="))
     begin, letters, size = SHAPES[shape]
     # The last is never a sign that a scanner may take for the end of a sentence.
-    return (
-        begin + "".join(pick.choices(letters, k=size - 1)) + pick.choice(ALNUM if letters != UPPER else UPPER)
-    )
+    last = letters if letters in (UPPER, HEX) else ALNUM
+    return begin + "".join(pick.choices(letters, k=size - 1)) + pick.choice(last)
 
 
 EVERY = (*SHAPES, "turnkeeper", "pem")

@@ -37,7 +37,18 @@ ORDINARY = (
     ),
     *(
         "tk_inter",
+        "tk_internal_representation_of_x",
+        "gtk_calendar_representation_of_dates",
+        "_tk_abcdefgh_abcdefghijklmnopqrstuvwxyz",
         "tkl_",
+        "tkl_some_settings_of_the_dialog",
+        "sk-learn-0-24-cheat-sheet-x",
+        "/sk-bratislava-2024-vysledky-volieb",
+        "sk-SK_some_translation_file",
+        "sk-loading-spinner-Dot1",
+        "sk-proj-plan-for-the-whole-year-2024",
+        "ghs_count_of_all_the_things",
+        "github_pat_token_for_the_release",
         "-----BEGIN CERTIFICATE-----",
         "-----BEGIN PUBLIC KEY-----",
         "-----BEGIN ",
@@ -179,7 +190,21 @@ def test_a_private_key_with_headers_and_indented() -> None:
 
 def test_a_mention_of_a_private_key_is_not_the_end_of_all_words() -> None:
     text = b"It begins with -----BEGIN PRIVATE KEY----- and then comes the key."
-    assert shown(text) == text[:15] + b"*" * 27 + text[42:]
+    assert shown(text) == text
+
+
+PAPERS = (
+    "if '-----BEGIN PRIVATE KEY-----' in text: return",
+    "PEM: -----BEGIN PRIVATE KEY-----\nNote: this paragraph explains how the key is used.\nSecond: also there",
+    '{"text": "-----BEGIN RSA PRIVATE KEY-----\\n...\\n-----END RSA PRIVATE KEY-----"}',
+)
+
+
+@pytest.mark.parametrize("text", PAPERS)
+def test_a_text_about_private_keys_is_none_wherever_it_is_cut(text: str) -> None:
+    data = text.encode()
+    for border in range(len(data) + 1):
+        assert shown(data[:border], data[border:]) == data
 
 
 def test_values_of_json_with_the_places_of_what_was_hidden() -> None:
@@ -199,6 +224,67 @@ def test_values_of_json_with_the_places_of_what_was_hidden() -> None:
 def test_names_that_look_alike_when_hidden_do_not_swallow_each_other() -> None:
     told = {made("aws", 1): 1, made("aws", 2): 2}
     assert sorted(hidden(told, Veil()).values()) == [1, 2]
+
+
+def test_names_that_look_alike_are_numbered_and_not_made_longer_and_longer() -> None:
+    told = {made("aws", number): number for number in range(3000)} | {"*" * 20 + "2": "taken"}
+    masked: list[str] = []
+    shown = hidden(told, Veil(), masked)
+    assert list(shown.values()) == list(told.values())
+    assert shown["*" * 20 + "2"] == "taken"
+    assert max(map(len, shown)) == 24
+    assert len(masked) == len(set(masked)) == 3000
+
+
+class Counting(Veil):
+    """How often it is asked, and for how much."""
+
+    looks, size = 0, 0
+
+    def whole(self, data: bytes) -> bytes:
+        self.looks, self.size = self.looks + 1, self.size + len(data)
+        return super().whole(data)
+
+
+@pytest.mark.parametrize("key", ["none", made("aws")])
+def test_a_value_is_looked_at_once_however_many_parts_it_has(key: str) -> None:
+    told = {"numbers": list(range(-100_000, 100_000)), "more": [{"a": True, "b": None, "c": [1.5, key]}]}
+    veil = Counting()
+    shown = hidden(told, veil)
+    assert (shown == told) is (key == "none")
+    assert shown["numbers"] == told["numbers"]
+    assert (veil.looks, veil.size < 100) == (1, True)
+
+
+TREES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text()
+    | st.sampled_from(["AKIA", "\0", made("aws")]),
+    lambda inner: (
+        st.lists(inner) | st.dictionaries(st.text() | st.sampled_from([made("aws"), made("aws", 1)]), inner)
+    ),
+)
+
+
+@given(TREES)
+def test_a_value_keeps_its_shape(told: object) -> None:
+    def compared(before: object, after: object) -> None:
+        if isinstance(before, dict) and isinstance(after, dict):
+            assert len(before) == len(after)
+            for one, other in zip(before.items(), after.items(), strict=True):
+                compared(one[1], other[1])
+        elif isinstance(before, list) and isinstance(after, list):
+            for one, other in zip(before, after, strict=True):
+                compared(one, other)
+        elif isinstance(before, str):
+            assert after == shown(before.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+        else:
+            assert after == before
+
+    compared(told, hidden(told, Veil()))
 
 
 def test_a_value_as_deep_as_any() -> None:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 GRANTED = os.environ.get("PLANTED_TOKEN", "")
 FOUND = (
@@ -54,12 +55,14 @@ def lines(secret: str) -> Iterator[tuple[bytes, bytes]]:
         for is_ascii in (True, False):
             line = json.dumps({"type": "item.completed", "item": item}, ensure_ascii=is_ascii)
             yield f"{line}\n".encode(), json.dumps(secret, ensure_ascii=is_ascii)[1:-1].encode()
+        line = json.dumps({"type": "item.completed", "item": item}).replace("/", "\\/")
+        yield f"{line}\n".encode(), json.dumps(secret)[1:-1].replace("/", "\\/").encode()
     twice = json.dumps(json.dumps(secret))[1:-1]
     yield f'{{"type": "something.new", "inside": "{twice}"}}\n'.encode(), twice.encode()
 
 
 def files(secret: str) -> None:
-    name = secret.replace("/", "_")
+    name = quote(secret, safe="") if "/" in secret else secret
     Path(f"with-{name}.txt").write_text(f"{secret}\n{'x' * CHUNK}", encoding="utf-8")
     size = len(secret.encode())
     for shift in range(0, size + 1, 3):
@@ -107,6 +110,32 @@ def turn() -> None:
         chunk("agent_message_chunk", text[start : start + 7])
 
 
+def ask() -> None:
+    """May a tool be called? Each letter of the secret is an escape: only who reads the line finds it."""
+    for secret in (GRANTED, FOUND):
+        words = f"curl -H {secret}"
+        call = {"toolCallId": "t", "title": words, "rawInput": {"command": [words], secret: 1}}
+        options = [
+            {"optionId": "yes", "name": f"Allow {secret}", "kind": "allow_once"},
+            {"optionId": "no", "name": "No", "kind": "reject_once"},
+        ]
+        params = {"sessionId": "s-1", "toolCall": call, "options": options}
+        told = json.dumps(
+            {"jsonrpc": "2.0", "id": "asked", "method": "session/request_permission", "params": params}
+        )
+        spelled = "".join(f"\\u{ord(sign):04x}" for sign in secret)
+        write(told.replace(json.dumps(secret)[1:-1], spelled).encode() + b"\n")
+        while json.loads(sys.stdin.readline()).get("id") != "asked":
+            pass
+
+
+def fail() -> None:
+    for secret in (GRANTED, FOUND):
+        write(f"cannot go on with {secret}\n".encode(), 2)
+        write(f"no JSON: {secret}\n".encode())
+    sys.exit(3)
+
+
 def resident() -> None:
     for line in iter(sys.stdin.readline, ""):
         asked = json.loads(line)
@@ -117,6 +146,10 @@ def resident() -> None:
             case "session/new":
                 result = {"sessionId": "s-1"}
             case "session/prompt":
+                if "fails" in sys.argv:
+                    fail()
+                if "asks" in sys.argv:
+                    ask()
                 turn()
                 result = {"stopReason": "end_turn"}
         if "id" in asked:

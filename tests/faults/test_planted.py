@@ -51,6 +51,12 @@ async def test_known_and_unknown_keys_are_found_nowhere(
         for where in ("/events", "/artifacts", "/interaction/history", "/request", "/logs/1/1/stderr"):
             assert stars.encode() in texts[where], f"nothing was planted in {where}"
         assert any(stars.encode() in text for where, text in texts.items() if where.startswith("/artifacts/"))
+        files = json.loads(texts["/bundle/manifest.json"].removesuffix(b"manifest.json"))["files"]
+        masked = {each["path"]: each.get("masked", False) for each in files if each["kind"] == "file"}
+        for name in ("result.json", "artifacts/heard.txt"):
+            assert masked.pop(name) is False, "it was stars already"
+        assert masked
+        assert all(masked.values())
         logged = {"log": caplog.text.encode()}
         assert stars in caplog.text
         everything = texts | stored(place.settings.data_dir) | logged
@@ -89,3 +95,34 @@ async def test_told_piece_by_piece_at_every_border(tmp_path: Path, caplog: pytes
             e["data"]["text"] for e in await client.events(run_id) if e["type"] == "assistant.message.delta"
         ]
         assert json.dumps("".join(words)).count("*" * len(KEY)) >= len(KEY)
+
+
+async def test_a_question_about_a_permission(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with planted(tmp_path) as place:
+        client = place.client
+        run_id = await client.create(engine="asker", permissions="ask", **INTERACTIVE)
+        for secret in (VALUE, KEY):
+            assert (await client.settled(run_id))["status"] == "waiting_user", await client.get(run_id)
+            pending = await client.http.get(f"/v1/jobs/{run_id}/interaction/pending")
+            asked = json.dumps(pending.json(), ensure_ascii=False)
+            assert asked.count("***") >= 3, asked
+            assert_nowhere({"pending": pending.content, "read": asked.encode()}, [*needles(), *PARTS])
+            assert json.dumps(secret)[1:-1] not in asked
+            await client.reply(run_id, "yes")
+        assert (await client.ended(run_id))["status"] == "succeeded", await client.get(run_id)
+        texts = await told(client, run_id) | stored(place.settings.data_dir) | {"log": caplog.text.encode()}
+        assert_nowhere(texts, needles())
+
+
+async def test_a_turn_that_fails_over_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """What an engine printed last is the evidence of its failure."""
+    caplog.set_level(logging.DEBUG)
+    async with planted(tmp_path) as place:
+        client = place.client
+        run_id = await client.create(engine="failer", skill="planted")
+        run = await client.ended(run_id)
+        assert run["status"] == "failed"
+        assert "cannot go on with ***" in json.dumps(run["error"]), run["error"]
+        texts = await told(client, run_id) | stored(place.settings.data_dir) | {"log": caplog.text.encode()}
+        assert_nowhere(texts, [*needles(), *PARTS])

@@ -123,7 +123,7 @@ def check_veil(data: bytes) -> None:
     shown = _veiled(chunks(data))
     assert shown == _veiled([data])
     assert len(shown) == len(data)
-    forms = Known([KEY, LONGER, QUOTED]).forms
+    forms = Known([KEY, LONGER, QUOTED]).index.forms
     assert _forms() <= forms
     spans = [(found, found + len(form)) for form in forms for found in _places(form, data)]
     keys = Keys()

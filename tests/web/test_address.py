@@ -124,7 +124,12 @@ class TestKeys:
             assert KEY not in answer.text
 
     @pytest.mark.parametrize(
-        "address", ["/v1/jobs?q=tk_short", "/v1/jobs?q=atk_2", "/v1/jobs?key=blue", "/v1/jobs?token="]
+        "address",
+        [
+            *("/v1/jobs?q=tk_short", "/v1/jobs?q=atk_2", "/v1/jobs?key=blue", "/v1/jobs?token="),
+            *("/v1/jobs?q=tk_settings_dialog", "/v1/jobs?q=gtk_calendar_view.py", f"/v1/jobs?q=g{KEY}"),
+            "/v1/jobs?q=tkl_settings_of_the_dialog",
+        ],
     )
     async def test_other_words_are_none(
         self, client: Client, stranger: httpx.AsyncClient, address: str

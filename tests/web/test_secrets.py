@@ -128,6 +128,16 @@ async def test_set_granted_revoked_and_removed(client: Client, place: Place) -> 
             "SSL_CERT_FILE",
             "GIT_TERMINAL_PROMPT",
         ),
+        *(
+            "OPENSSL_CONF",
+            "SSLKEYLOGFILE",
+            "GIT_SEQUENCE_EDITOR",
+            "UV_INDEX_URL",
+            "CARGO_HOME",
+            "RUSTC_WRAPPER",
+        ),
+        *("LESSOPEN", "HOSTALIASES", "NODE_V8_COVERAGE", "AWS_CA_BUNDLE", "AWS_ENDPOINT_URL_S3", "GOFLAGS"),
+        *("MAKEFLAGS", "TAR_OPTIONS", "ZDOTDIR", "R_PROFILE", "JAVA_OPTS"),
     ],
 )
 async def test_names_that_would_change_how_a_program_starts(client: Client, name: str) -> None:
@@ -136,7 +146,19 @@ async def test_names_that_would_change_how_a_program_starts(client: Client, name
 
 
 @pytest.mark.parametrize(
-    "value", ["short-7", " \n short \n ", "with\0nul-in-it", "x" * (64 * 1024 + 1), "é" * 33_000]
+    "name", ["GITHUB_TOKEN", "GITLAB_TOKEN", "AWS_SECRET_ACCESS_KEY", "SLACK_TOKEN", "NPM_TOKEN"]
+)
+async def test_names_that_people_use(client: Client, name: str) -> None:
+    assert (await put(client, name)).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("short-7", " \n short \n ", "with\0nul-in-it", "x" * (64 * 1024 + 1), "é" * 33_000),
+        # Found in ordinary texts, these would be stars there: a text with all numbers would tell which it is.
+        *("48151623", "123456789012345", "password", "localhost", "changeme", "xxxxxxxxxxxxxxx"),
+    ],
 )
 async def test_values_that_cannot_be_kept_or_hidden(client: Client, value: str) -> None:
     answer = await put(client, value=value)
@@ -282,6 +304,37 @@ async def test_a_file_that_is_not_ours_stops_the_start(
     assert kept.read_text() == words
 
 
+async def test_a_name_that_is_reserved_by_now_is_passed_over(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A new version knows more of them: it starts, gives nobody that one, and hides its value."""
+    kept = tmp_path / "data" / FILE
+    kept.parent.mkdir()
+    entry = {"set_at": "2026-11-18T00:00:00Z", "set_by": "token", "grants": ["needs"]}
+    secrets = {"GIT_ANYTHING": {"value": OTHER, **entry}, "FIRST_TOKEN": {"value": VALUE, **entry}}
+    kept.write_text(json.dumps({"version": 1, "secrets": secrets}))
+    kept.chmod(0o600)
+    async with opened(tmp_path / "data") as place:
+        assert [each["name"] for each in await listed(place.client)] == ["FIRST_TOKEN"]
+        assert place.house.secrecy.hide_text(OTHER) == "*" * len(OTHER)
+    assert "the secret GIT_ANYTHING is passed over" in caplog.text
+
+
+async def test_what_a_killed_service_had_begun_to_write_is_gone(tmp_path: Path) -> None:
+    begun = tmp_path / "data" / f"{FILE}.new"
+    begun.parent.mkdir()
+    begun.write_text(VALUE)
+    async with opened(tmp_path / "data"):
+        assert not begun.exists()
+
+
+async def test_what_cannot_be_put_in_place_is_not_left_beside_it(client: Client, place: Place) -> None:
+    kept = place.settings.data_dir / FILE
+    kept.mkdir()  # nothing can be renamed over a folder
+    assert_problem(await put(client), 503, Code.STORAGE_UNAVAILABLE)
+    assert not kept.with_name(f"{FILE}.new").exists()
+
+
 async def test_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").write_text('{"version": 1, "secrets": {}}')
     (tmp_path / "data").mkdir()
@@ -339,3 +392,23 @@ async def test_an_uploaded_file_is_not_named_by_a_key(client: Client) -> None:
     assert_problem(answer, 400, Code.INPUT_INVALID)
     assert made("aws") not in answer.text
     await client.cancel(run_id)
+
+
+async def test_a_skill_with_a_key_in_its_words_is_shown_with_stars(tmp_path: Path) -> None:
+    skills = needing(tmp_path / "skills")
+    assets, words = skills / "needs" / "assets", skills / "needs" / "SKILL.md"
+    words.write_text(
+        words.read_text().replace("description: ", f"description: use {VALUE} or {made('github')} ")
+    )
+    schema = json.loads((assets / "output.schema.json").read_text())
+    (assets / "output.schema.json").write_text(json.dumps({**schema, "description": made("github")}))
+    async with opened(tmp_path / "data", skills_dir=(skills, SKILLS)) as place:
+        await put(place.client)
+        for path in ("/v1/skills", "/v1/skills/needs", "/v1/skills/needs/schemas", "/v1/skills/needs/lint"):
+            answer = await place.client.http.get(path)
+            assert answer.status_code == 200
+            assert VALUE not in answer.text
+            assert made("github") not in answer.text
+        skill = (await place.client.http.get("/v1/skills/needs")).json()
+        (warning,) = [each for each in skill["warnings"] if each["code"] == "SECRET_MASKED"]
+        assert warning["message"].endswith("/description, /output/description")

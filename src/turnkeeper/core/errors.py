@@ -246,7 +246,7 @@ MEANING: dict[Code | Warn, str] = {
     Warn.RESIDENT_PROCESS_LOST: "The process that waited with the run ended; the next reply loads its session.",
     Warn.PERMISSION_DENIED: "The agent was refused a permission: `permissions` is `deny`, or nobody could be asked.",
     Warn.OUTPUT_SCHEMA_TOO_LOOSE: "The skill's output schema accepts an empty object.",
-    Warn.SECRET_MASKED: "The job held a secret; it was replaced by stars before it was stored. The place is named.",
+    Warn.SECRET_MASKED: "A job or a skill held a secret: stars are in its place, which is named; a job is stored so.",
 }
 
 

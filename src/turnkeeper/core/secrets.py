@@ -7,9 +7,12 @@ import re
 NAME = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 SHORTEST = 8
 """Characters: a shorter value would be found in ordinary words, and could not be hidden."""
+LONG = 16
+"""Characters from which on a value may be of digits alone, or of few different ones: it is found nowhere by chance."""
 LARGEST = 64 * 1024
 """Bytes: all of a process's variables have to fit into what the kernel takes."""
-MOST = 1000
+MOST = 100
+"""Each is looked for in every byte that an engine prints."""
 
 _OURS = (
     *(
@@ -30,51 +33,59 @@ _OURS = (
     *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "DEBIAN_FRONTEND"),
 )
 _OF_PROGRAMS = (
+    *("ENV", "BASH_ENV", "BASHOPTS", "SHELLOPTS", "IFS", "CDPATH", "PROMPT_COMMAND", "PS4", "ZDOTDIR"),
+    *("EDITOR", "VISUAL", "PAGER", "MANPAGER", "LESSOPEN", "LESSCLOSE", "LESSKEY", "BROWSER"),
+    *("ELECTRON_RUN_AS_NODE", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "JAVA_OPTS", "JAVA_HOME", "CLASSPATH"),
     *(
-        "ENV",
-        "BASH_ENV",
-        "BASHOPTS",
-        "SHELLOPTS",
-        "IFS",
-        "CDPATH",
-        "PROMPT_COMMAND",
-        "PS4",
-        "EDITOR",
-        "VISUAL",
-        "PAGER",
+        "MAVEN_OPTS",
+        "GRADLE_OPTS",
+        "GOPATH",
+        "GOROOT",
+        "GOPROXY",
+        "GOENV",
+        "GOTOOLCHAIN",
+        "R_PROFILE",
+        "R_ENVIRON",
     ),
     *(
-        "NODE_OPTIONS",
-        "NODE_PATH",
-        "NODE_EXTRA_CA_CERTS",
-        "NODE_TLS_REJECT_UNAUTHORIZED",
-        "NODE_REPL_EXTERNAL_MODULE",
-    ),
-    *(
-        "ELECTRON_RUN_AS_NODE",
-        "JAVA_TOOL_OPTIONS",
-        "JDK_JAVA_OPTIONS",
-        "CLASSPATH",
-        "BROWSER",
         "GCONV_PATH",
         "LOCPATH",
+        "NLSPATH",
+        "HOSTALIASES",
+        "LOCALDOMAIN",
+        "RES_OPTIONS",
+        "TAR_OPTIONS",
+        "CURL_HOME",
     ),
-    *("GIT_ASKPASS", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_EXEC_PATH", "GIT_PROXY_COMMAND", "GIT_EXTERNAL_DIFF"),
     *(
-        "GIT_EDITOR",
-        "GIT_PAGER",
-        "GIT_DIR",
-        "GIT_WORK_TREE",
-        "GIT_TEMPLATE_DIR",
-        "GIT_TERMINAL_PROMPT",
+        "AWS_CA_BUNDLE",
+        "AWS_ENDPOINT_URL",
+        "AWS_CONFIG_FILE",
         "SSH_ASKPASS",
+        "WGETRC",
+        "KUBECONFIG",
+        "DOCKER_HOST",
     ),
+    *("CC", "CXX", "LD", "AR", "CPATH", "LIBRARY_PATH"),
 )
 _RESERVED = frozenset((*_OURS, *_OF_PROGRAMS))
 _RESERVED_BEGINNINGS = (
     *("TURNKEEPER", "LD_", "DYLD_", "LC_", "XDG_", "PYTHON", "PERL", "RUBY", "BUN_", "DENO_", "PIP_"),
-    *("GIT_CONFIG", "NPM_CONFIG_", "MALLOC_", "GLIBC_"),
+    *(
+        "GIT_",
+        "NPM_CONFIG_",
+        "NODE_",
+        "UV_",
+        "CARGO_",
+        "RUST",
+        "OPENSSL_",
+        "SSL",
+        "MALLOC_",
+        "GLIBC_",
+        "AWS_ENDPOINT_",
+    ),
 )
+_RESERVED_ENDS = ("FLAGS",)
 """A secret is for what an agent does. What decides how programs start, what they load and whom they trust is not."""
 
 
@@ -84,7 +95,7 @@ def wrong_name(name: str) -> str | None:
         return (
             "must be 1 to 64 capital letters, digits and '_', beginning with a letter, such as GITHUB_TOKEN"
         )
-    if name in _RESERVED or name.startswith(_RESERVED_BEGINNINGS):
+    if name in _RESERVED or name.startswith(_RESERVED_BEGINNINGS) or name.endswith(_RESERVED_ENDS):
         return "is a variable that changes how programs start; choose another name"
     return None
 
@@ -100,3 +111,19 @@ def wrong_value(value: str) -> str | None:
     except UnicodeEncodeError:
         return "is not Unicode: it holds half a surrogate pair"
     return f"is larger than {LARGEST} bytes" if size > LARGEST else None
+
+
+def is_common(value: str) -> bool:
+    """It may well stand in a text that has nothing to do with it, as a number or a word does: hidden there, it would
+    break the text and tell the secret."""
+    told = value.strip()
+    return len(told) < LONG and (told.isdigit() or len(set(told)) < SHORTEST)
+
+
+def too_common(value: str) -> str | None:
+    if is_common(value):
+        return (
+            f"is a number, or has fewer than {SHORTEST} different characters: such a value stands in ordinary texts, "
+            f"and could not be told from them; take one of {LONG} characters or more"
+        )
+    return None

@@ -17,31 +17,40 @@ Span = tuple[int, int]
 
 CONTEXT = 16
 """Bytes before a key that say whether it begins there."""
-DECIDED = 128
+DECIDED = 256
 """Bytes of something that may be a key, after which nothing more is waited for."""
 
 _WORD = rb"[A-Za-z0-9_-]"
 _ALNUM = rb"[A-Za-z0-9]"
 
+_MIXED = rb"(?=%b{0,99}[0-9])(?=%b{0,99}[A-Z])(?=%b{0,99}[a-z])"
+"""Of words, most have no digit, or no capital, or neither: of keys, not one in a thousand."""
+_SK = (
+    # Its makers are known: it may have hyphens.
+    rb"(?:proj|ant(?:-[a-z]{2,8}[0-9]{2})?|svcacct|admin|or-v1|live|test|None)[-_]%b%b{20}"
+    % (_MIXED.replace(b"%b", _WORD), _WORD),
+    # Of others, twenty letters and digits in one.
+    rb"(?:[A-Za-z0-9]{1,12}[-_]){0,2}%b%b{20}" % (_MIXED.replace(b"%b", _ALNUM), _ALNUM),
+    rb"(?:[a-z0-9]{1,12}-){0,2}[0-9a-f]{32}",
+    rb"(?:[a-z0-9]{1,12}-){0,2}[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}",
+)
+"""There are words that begin so, in a style sheet or in the address of a page in Slovak: those are none."""
+
 _TABLE: tuple[tuple[bytes, bytes, bytes], ...] = (
     # how it begins, what it may go on with, what must follow the beginning to make it a key.
-    # Of the first there are words as well, in small letters and hyphens ("sk-some-name-of-a-style"): those are none.
-    (
-        rb"sk-",
-        _WORD,
-        rb"(?:(?:proj|ant|svcacct|admin|or-v1)-%b{16}|(?=[a-z_-]{0,19}[A-Z0-9])%b{20})" % (_WORD, _WORD),
-    ),
+    (rb"sk-", _WORD, rb"(?:%b)" % b"|".join(_SK)),
     (rb"[sr]k_(?:live|test)_", _ALNUM, rb"%b{16}" % _ALNUM),
-    (rb"gh[pousr]_", rb"[A-Za-z0-9_]", rb"[A-Za-z0-9_]{20}"),
-    (rb"github_pat_", rb"[A-Za-z0-9_]", rb"[A-Za-z0-9_]{20}"),
+    (rb"gh[pousr]_", _ALNUM, rb"%b{20}" % _ALNUM),
+    (rb"github_pat_", rb"[A-Za-z0-9_]", rb"%b{20}" % _ALNUM),
     (rb"glpat-", _WORD, rb"%b{20}" % _WORD),
     (rb"A[KS]IA", rb"[A-Z0-9]", rb"[A-Z0-9]{16}"),
     (rb"AIza", _WORD, rb"%b{30}" % _WORD),
     (rb"xox[abeprs]-", rb"[A-Za-z0-9-]", rb"[A-Za-z0-9-]{10}"),
     (rb"npm_", _ALNUM, rb"%b{30}" % _ALNUM),
     (rb"hf_", _ALNUM, rb"%b{30}" % _ALNUM),
-    (rb"tk_", _WORD, rb"%b{8}_%b{16}" % (_ALNUM, _WORD)),
-    (rb"tkl_", rb"[A-Za-z0-9_.-]", rb"[A-Za-z0-9_.-]{16}"),
+    # Our own, as `core/keys.py` writes them, and links to answer by: what those say begins with `["`.
+    (rb"(?<!_)tk_", _WORD, rb"[a-z2-7]{8}_%b{16}" % _ALNUM),
+    (rb"(?<!_)tkl_", rb"[A-Za-z0-9_.-]", rb"Wy[IJ][A-Za-z0-9_-]{13}"),
 )
 _HINTS = (
     *(rb"sk-", rb"k_(?:live|test)_", rb"gh[pousr]_", rb"github_pat_", rb"glpat-", rb"A(?:[KS]IA|Iza)"),
@@ -90,6 +99,13 @@ of a terminal's colours."""
 _PEM_BEGIN = b"-----BEGIN "
 _PEM_MARK = re.compile(rb"-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
 _PEM_OPEN = re.compile(rb"-----BEGIN [A-Z0-9 -]*\Z")
+_PEM_HEADERS = (b"Proc-Type:", b"DEK-Info:", b"Comment:", b"Version:")
+_PEM_HEADER = b"|".join(_PEM_HEADERS)
+_PEM_INSIDE = re.compile(
+    rb"(?:(?:[\r\n]|\\{1,8}[nr])[ \t]{0,16}){0,3}(?:%b|(?:[A-Za-z0-9+/=]|\\{1,4}/){16})" % _PEM_HEADER
+)
+"""What makes it a key: a mark alone is often a text about keys."""
+_PEM_MAY_FOLLOW = re.compile(rb"[A-Za-z0-9+/=\\: \t\r\n-]*\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +129,7 @@ _KINDS = {
     f"k{number}": Kind(
         re.compile(rb"(?:%b)%b*+" % (begin, body)),
         re.compile(rb"(?:%b)%b" % (begin, rest)),
-        re.compile(rb"[A-Za-z0-9_.-]*+" if begin == rb"tkl_" else rb"%b*+" % _WORD),
+        re.compile(rb"[A-Za-z0-9_.-]*+" if begin.endswith(rb"tkl_") else rb"%b*+" % _WORD),
     )
     for number, (begin, body, rest) in enumerate(_TABLE)
 }
@@ -122,10 +138,10 @@ _KEY = re.compile(b"|".join(rb"(?P<k%d>%b)" % (number, begin) for number, (begin
 _BREAK = rb"(?P<line>[\r\n]|\\{1,8}[nr])"
 # Five hyphens are the end of the block, or the beginning of the next.
 _BODY = rb"(?P<body>[A-Za-z0-9+/=,]+|-(?!----)|\\{1,8}/)"
-_HEAD = rb"(?P<head>:)"
+_HEAD = rb"(?P<head>%b)" % _PEM_HEADER
 _PEM_NEXT = {
-    _Pem.BODY: re.compile(b"|".join((_BODY, _BREAK, _HEAD))),
-    _Pem.LINE: re.compile(b"|".join((_BODY, _BREAK, _HEAD, rb"(?P<blank>[ \t]+)"))),
+    _Pem.BODY: re.compile(b"|".join((_BODY, _BREAK))),
+    _Pem.LINE: re.compile(b"|".join((_HEAD, _BODY, _BREAK, rb"(?P<blank>[ \t]+)"))),
     _Pem.HEAD: re.compile(b"|".join((rb'(?P<text>[^"\\\x00-\x1f\x7f-\xff]+)', _BREAK))),
 }
 _PEM_THEN = {
@@ -135,8 +151,10 @@ _PEM_THEN = {
     "head": _Pem.HEAD,
     "text": _Pem.HEAD,
 }
+_HEAD_BEGUN = b"|".join(word[:size] for word in _PEM_HEADERS for size in range(1, len(word)))
 _PEM_UNSURE = {
-    **dict.fromkeys((_Pem.BODY, _Pem.LINE), re.compile(rb"(?:\\{1,8}|-{1,4})\Z")),
+    _Pem.BODY: re.compile(rb"(?:\\{1,8}|-{1,4})\Z"),
+    _Pem.LINE: re.compile(rb"(?:\\{1,8}|-{1,4}|%b)\Z" % _HEAD_BEGUN),
     _Pem.HEAD: re.compile(rb"\\{1,8}\Z"),
 }
 
@@ -260,6 +278,8 @@ class _Blocks(_Finder):
         mark = _PEM_MARK.match(data, at)
         if mark is None:
             return None if can_grow and _PEM_OPEN.match(data, at) else at
+        if not _PEM_INSIDE.match(data, mark.end()):
+            return None if can_grow and _PEM_MAY_FOLLOW.match(data, mark.end()) else at
         self._place = _Pem.BODY
         return mark.end()
 

@@ -25,6 +25,8 @@ class Line:
     offset: int
     length: int
     truncated: bool
+    has_stars: bool = False
+    """Something was hidden in it."""
 
 
 class LineAssembler:

@@ -17,8 +17,9 @@ import signal
 import subprocess
 import sys
 import termios
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import IO
@@ -313,7 +314,7 @@ class Process:
 
     def _show(self, stream: _Stream, data: bytes) -> None:
         self._store(stream, data)
-        self._hand_on(stream, stream.lines.feed(data))
+        self._hand_on(stream, stream.marked(stream.lines.feed(data), data))
 
     def _store(self, stream: _Stream, data: bytes) -> None:
         try:
@@ -338,7 +339,7 @@ class Process:
 
     def _finish(self, stream: _Stream) -> None:
         self._show(stream, stream.veil.close())
-        self._hand_on(stream, stream.lines.close())
+        self._hand_on(stream, stream.marked(stream.lines.close(), b""))
         self._settle()
 
     def _drop_pipe(self, stream: _Stream) -> None:
@@ -458,13 +459,27 @@ class _Stream:
     lines: LineAssembler
     veil: Veil
     left: int | None = None  # after the exit: how many bytes of the process are still to be read
+    has_stars: bool = False  # something is hidden in the line that is still open
 
     @property
     def fd(self) -> int:
         assert self.pipe is not None
         return self.pipe.fileno()
 
+    def marked(self, lines: list[Line], data: bytes) -> list[Line]:
+        """The lines that were whole with these bytes, and in which of them the veil has hidden something."""
+        stars = self.veil.stars if data else []
+        if not stars and not self.has_stars:
+            return lines
+        breaks = [at.end() for at in _BREAK.finditer(data)]
+        hit = {0} if self.has_stars else set()
+        for first, end in stars:
+            hit.update(range(bisect_right(breaks, first), bisect_left(breaks, end) + 1))
+        self.has_stars = len(lines) in hit
+        return [replace(line, has_stars=at in hit) for at, line in enumerate(lines)]
 
+
+_BREAK = re.compile(rb"\n")
 # Closed while still alive; reaped when the next one is started, as subprocess itself does.
 _unreaped: list[subprocess.Popen[bytes]] = []
 

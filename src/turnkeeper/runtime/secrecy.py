@@ -70,8 +70,9 @@ class _Discreet(logging.Filter):
         hide = self._secrecy.hide_text
         try:
             words = record.getMessage()
-        except (TypeError, ValueError):
-            return True  # the handler says what is wrong with it
+        except Exception:  # noqa: BLE001 (arguments are anybody's; logging goes on, and does not repeat them)
+            words = f"{record.msg if isinstance(record.msg, str) else type(record.msg)} (cannot be formatted)"
+            record.msg, record.args = words, None
         if (shown := hide(words)) != words:
             record.msg, record.args = shown, None
         if record.exc_info:

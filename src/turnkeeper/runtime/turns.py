@@ -126,7 +126,7 @@ class Turn:
         if heard.answer:
             self._session.process.write(heard.answer)
         ref = self._recorder.ref(stream, line)
-        for event in self._pieces.hide(heard.events):
+        for event in self._pieces.hide(heard.events, has_stars=line.has_stars):
             is_over = self.transcript.ended is not None
             self._recorder.add(self.transcript.take(event, now, ref))
             match event:

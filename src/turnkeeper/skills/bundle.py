@@ -29,6 +29,9 @@ class Digest(Protocol):
 class Cover(Protocol):
     """Hides secrets in one stream of bytes, and keeps its length."""
 
+    @property
+    def has_hidden(self) -> bool: ...
+
     def hide(self, chunk: bytes) -> bytes: ...
 
     def close(self) -> bytes: ...
@@ -110,6 +113,8 @@ class Bundle:
                 yield self._out.take()
             self._add(entry, digest, cover.close())
         self._note(name, found.size - left, digest.hexdigest(), role=found.role, mime=found.mime)
+        if cover.has_hidden:  # whoever compares it with the agent's own file knows why
+            self._files[-1]["masked"] = True
 
     def _add(self, entry: IO[bytes], digest: Digest, data: bytes) -> None:
         entry.write(data)

@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl, unquote_plus
 
 from starlette.types import Scope
 
+from turnkeeper.core import keys
 from turnkeeper.core.errors import Code
 
 KB = 1024
@@ -17,8 +18,11 @@ MAX_HEAD = MAX_URL + MAX_HEADERS + KB
 KEY_NAMES = frozenset({"token", "access_token", "api_key", "key"})
 """What other services call the parameter that brings a key. Ours is in a header, always."""
 MOST_PARAMETERS = 100
-_KEY = re.compile(r"tk_[A-Za-z0-9]{8}_|tkl_[A-Za-z0-9_-]{16}")
-"""How a key, or the secret of a link, begins."""
+_KEY = re.compile(
+    rf"(?<![A-Za-z0-9_])(?:{keys.PREFIX}[{keys.ID_LETTERS}]{{{keys.ID_LENGTH}}}_[A-Za-z0-9]{{{keys.SECRET_LENGTH}}}"
+    r"|tkl_Wy[IJ][A-Za-z0-9_-]{13})"
+)
+"""A key, or how the secret of a link begins; not words that only begin so, in the middle of others."""
 
 TOO_LONG = f"the address may have at most {MAX_URL} bytes"
 TOO_LARGE = f"the headers may have at most {MAX_HEADERS} bytes together"

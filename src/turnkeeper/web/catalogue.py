@@ -11,8 +11,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from turnkeeper.core.access import Caller
-from turnkeeper.core.errors import EngineNotFound, InvalidRequest, SkillBroken, StorageUnavailable
+from turnkeeper.core.errors import EngineNotFound, InvalidRequest, SkillBroken, StorageUnavailable, Warn
 from turnkeeper.core.journal import What
+from turnkeeper.core.run import RunWarning
 from turnkeeper.core.skill import Skill
 from turnkeeper.engines.base import Engine
 from turnkeeper.runtime.house import House
@@ -21,6 +22,8 @@ from turnkeeper.web import catalogue_schemas as schemas
 from turnkeeper.web import views
 from turnkeeper.web.parts import By, CallerOf, HouseOf, problems
 from turnkeeper.web.uploads import ZIP, multipart, parts_of
+
+MOST_POINTERS = 10
 
 router = APIRouter(prefix="/v1", tags=["catalogue"], responses=problems(503))
 
@@ -82,19 +85,14 @@ async def get_skill(skill_id: str, house: HouseOf, caller: CallerOf) -> dict[str
 async def get_schemas(skill_id: str, house: HouseOf) -> dict[str, Any]:
     """The JSON Schemas of input, parameters and output; null where the skill has none."""
     skill = await asyncio.to_thread(house.shelf.get, skill_id)
-    return {
-        "skill_id": skill.id,
-        "input": skill.input_schema,
-        "parameter": skill.parameter_schema,
-        "output": skill.output_schema,
-    }
+    return {**house.secrecy.hide_json(_schemas(skill)), "skill_id": skill.id}
 
 
 @router.get("/skills/{skill_id}/lint", response_model=schemas.Findings)
 async def lint_skill(skill_id: str, house: HouseOf) -> dict[str, Any]:
     """All that breaks the skill, and all that only looks wrong; also for one that cannot be used."""
     findings = await asyncio.to_thread(lambda: lint(house.shelf.root(skill_id), tuple(house.engines)))
-    return {"skill_id": skill_id, "findings": [asdict(each) for each in findings]}
+    return {"skill_id": skill_id, "findings": house.secrecy.hide_json([asdict(each) for each in findings])}
 
 
 @router.get("/engines", response_model=schemas.Engines)
@@ -130,6 +128,28 @@ def _engines(house: House, caller: Caller) -> dict[str, Engine]:
 
 
 def _skill(house: House, caller: Caller, skill: Skill) -> dict[str, Any]:
+    """By its id it is found: that is told as it is. Whoever wrote a key into the rest hears of it."""
+    masked: list[str] = []
+    told = house.secrecy.hide_json(_described(house, caller, skill), masked)
+    house.secrecy.hide_json(_schemas(skill), masked)
+    if masked:
+        message = (
+            f"the skill has a secret in it; it is shown as stars here: {', '.join(masked[:MOST_POINTERS])}"
+        )
+        told["warnings"] = [*told["warnings"], views.warning_view(RunWarning(Warn.SECRET_MASKED, message))]
+    return {**told, "id": skill.id}
+
+
+def _schemas(skill: Skill) -> dict[str, Any]:
+    return {
+        "skill_id": skill.id,
+        "input": skill.input_schema,
+        "parameter": skill.parameter_schema,
+        "output": skill.output_schema,
+    }
+
+
+def _described(house: House, caller: Caller, skill: Skill) -> dict[str, Any]:
     return {
         "id": skill.id,
         "version": skill.version,
@@ -161,7 +181,7 @@ def _broken(house: House, broken: SkillBroken | None) -> dict[str, Any]:
         "max_attempt": None,
         "timeouts": {},
         "warnings": [],
-        "problems": broken.problems,
+        "problems": house.secrecy.hide_json(broken.problems),
         "managed": house.library.manages(broken.skill_id),
     }
 
