@@ -197,3 +197,5 @@ def test_the_words(machine: Machine) -> None:
     )
     as_root = words(replace(TOOLS, is_root=True), there, GENEROUS)
     assert as_root[as_root.index("--uid") :][:4] == ("--uid", "65534", "--gid", "65534")
+    at = as_root.index("--proc")
+    assert as_root[at : at + 5] == ("--proc", "/proc", "--ro-bind-try", "/proc/sys", "/proc/sys")

@@ -68,9 +68,10 @@ COMMAND = 'while [ "$1" != -- ]; do shift; done; shift; while [ "$1" != -- ]; do
         ("echo 'bwrap: No permissions to create new namespace' >&2; exit 1", "No permissions to create"),
         (f'{COMMAND}exec "$@"', "could read the data"),
         (f'{COMMAND}[ "$1" = true ] || touch "$5/stray"', "could write where nothing may"),
+        (f'{COMMAND}[ "$1" = true ] || echo kernel', "could change the kernel"),
         ("exit 0", "could not write into its workspace"),
     ],
-    ids=["refused", "no walls", "a hole", "nothing"],
+    ids=["refused", "no walls", "a hole", "the kernel", "nothing"],
 )
 def test_walls_that_do_not_hold_are_none(tmp_path: Path, builder: Path, script: str, words: str) -> None:
     """Whatever the builder says of itself: what an agent could do counts."""

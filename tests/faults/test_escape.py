@@ -134,6 +134,7 @@ async def test_the_machine_is_not_open(tmp_path: Path, mode: str) -> None:
         "etc": "writable /etc",
         "usr": "writable /usr",
         "root": "writable /",
+        "kernel": "writable /proc/sys/kernel/core_pattern",
         "own": "writable .",
     }
     async with attacked(tmp_path, mode) as place:
@@ -142,7 +143,7 @@ async def test_the_machine_is_not_open(tmp_path: Path, mode: str) -> None:
         )
     is_root = os.geteuid() == 0
     open_to_us = {"see", "see the first", "strike", "run", "own"} | (
-        {"etc", "usr", "root"} if is_root else set()
+        {"etc", "usr", "root", "kernel"} if is_root else set()
     )
     got = {name for name, words in said.items() if not words.startswith(("refused", "closed"))}
     assert got == (open_to_us if mode == "off" else {"own"}), said

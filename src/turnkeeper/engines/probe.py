@@ -27,6 +27,7 @@ FIX = f"{sandbox.PACKAGE}, allow user namespaces, or set sandbox.mode to auto or
 # the write: inside it may seem to work, as long as nothing of it is seen outside.
 ATTACK = f"""
 cat "$1/{SECRET}" >/dev/null 2>&1 && echo read
+[ -w /proc/sys/kernel/core_pattern ] && echo kernel
 {{ echo x >"$1/{STRAY}"; }} 2>/dev/null
 echo x >"$2/{KEPT}" || echo workspace
 echo x >"$TMPDIR/{KEPT}" || echo scratch
@@ -34,6 +35,7 @@ exit 0
 """
 MEANS = {
     "read": "an agent in it could read the data of the service",
+    "kernel": "an agent in it could change the kernel's own settings",
     "written": "an agent in it could write where nothing may be written",
     "workspace": "an agent in it could not write into its workspace",
     "scratch": "an agent in it could not write temporary files",

@@ -26,6 +26,12 @@ NOBODY = "65534"
 """Who root is inside. As root an agent could build no walls of its own there: the kernel wants a capability for that
 which nobody has inside, and Codex asks for a permission only where it can."""
 UNSHARED = ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
+KERNEL = tuple(
+    f"/proc/{name}"
+    for name in ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "mtrr", "dynamic_debug")
+)
+"""Where the kernel itself is set. To it, root is root under any name and without any capability: who may write there
+can have a program of theirs run outside. Anybody else can write nothing there anyway."""
 _REFUSED = re.compile(r"^bwrap: .+", re.MULTILINE)
 _NOT_FOUND = (126, 127)
 """What a shell, and whoever starts a program for another, exits with if it cannot be started."""
@@ -88,7 +94,9 @@ def words(tools: Tools, there: Mounts, limits: Limits) -> tuple[str, ...]:
         *UNSHARED,
         *("--cap-drop", "ALL"),
         *(("--uid", NOBODY, "--gid", NOBODY) if tools.is_root else ()),
-        *("--proc", "/proc", "--dev", "/dev"),
+        *("--proc", "/proc"),
+        *(_kernel_kept() if tools.is_root else ()),
+        *("--dev", "/dev"),
         *_laid(there),
         *_closed(there),
         *("--chdir", str(there.room.workspace), "--"),
@@ -98,6 +106,11 @@ def words(tools: Tools, there: Mounts, limits: Limits) -> tuple[str, ...]:
 
 def wrap(argv: Sequence[str], tools: Tools, there: Mounts, limits: Limits) -> tuple[str, ...]:
     return (*words(tools, there, limits), *argv)
+
+
+def _kernel_kept() -> Iterable[str]:
+    """Right over the new /proc, and before anything that is laid deeper."""
+    return (word for path in KERNEL for word in ("--ro-bind-try", path, path))
 
 
 def _laid(there: Mounts) -> Iterable[str]:
