@@ -40,6 +40,24 @@ def test_walls_that_hold(tmp_path: Path, mode: SandboxMode) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@needs_walls
+@pytest.mark.parametrize("target", ["{}/real", "real", "{}/far"], ids=["absolute", "relative", "elsewhere"])
+def test_walls_hold_around_a_data_directory_behind_a_link(tmp_path: Path, target: str) -> None:
+    """In a folder that every agent reads, with settings and a home that are links too."""
+    shared, far = tmp_path / "shared", tmp_path / "far"
+    for folder in (shared / "real", shared / "home", far):
+        folder.mkdir(parents=True)
+    (shared / "real.toml").touch()
+    (shared / "far").symlink_to(far)
+    (shared / "data").symlink_to(target.format(shared))
+    (shared / "me").symlink_to(shared / "home")
+    (shared / "settings.toml").symlink_to(shared / "real.toml")
+    places = Places(
+        data_dir=shared / "data", home=shared / "me", secret=(shared / "settings.toml",), read=(shared,)
+    )
+    assert probe.settle(SandboxMode.AUTO, places, GENEROUS).reason is None
+
+
 def test_switched_off_it_is_not_tried(tmp_path: Path, builder: Path) -> None:
     write(builder, f"touch {tmp_path}/tried")
     found = settle(SandboxMode.OFF, tmp_path)

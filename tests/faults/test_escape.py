@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 import uuid
 from collections.abc import AsyncIterator
@@ -19,9 +20,9 @@ from typing import Any
 import pytest
 
 from tests.fakes.clis import warned
-from tests.harness import Json, Place, opened
-from tests.walls import needs_walls
-from turnkeeper.wiring import DATABASE
+from tests.harness import Json, Place, opened, settings_for
+from tests.walls import needs_walls, room_in, words_for
+from turnkeeper.wiring import DATABASE, known_sandbox
 
 pytestmark = needs_walls
 
@@ -120,6 +121,22 @@ async def test_nothing_of_others_is_written(tmp_path: Path, operator: Path, mode
         await asyncio.gather(*(outcome(place, f"write {path}") for path in stray))
         there = {name for name, path in zip(prey.folders, stray, strict=True) if path.exists()}
         assert there == (set(prey.folders) if mode == "off" else set())
+
+
+def test_keys_and_logins_in_a_folder_that_is_read_are_not(tmp_path: Path) -> None:
+    data, shared = tmp_path / "data", tmp_path / "shared"
+    data.mkdir()
+    files = {name: shared / name for name in ("notes.txt", "key.pem", "cert.pem", "logins/.codex/auth.json")}
+    for name, path in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"what is in {name}\n")
+    tls = {"tls_key": files["key.pem"], "tls_cert": files["cert.pem"]}
+    engines = {"codex": {"login_home": shared / "logins"}}
+    walls = {"mode": "required", "read": (shared,)}
+    found = known_sandbox(settings_for(data, sandbox=walls, engines=engines, **tls), data)
+    inside = words_for(found, room_in(data / "runs" / "one"), "cat")
+    said = subprocess.run([*inside, "cat", *files.values()], capture_output=True, text=True, check=False)
+    assert said.stdout == "what is in notes.txt\n"
 
 
 @each_mode
