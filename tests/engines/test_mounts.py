@@ -184,7 +184,10 @@ def test_a_run_behind_a_link_is_at_its_real_path_and_found_by_the_link(machine: 
     there = machine.seen("sh")
     real = machine.root / "data" / "runs" / "one"
     assert (there.room.workspace, there.room.home) == (real / "workspace", real / "home")
-    assert (there.room.scratch, there.room.skill_dir) == (real / "home" / ".scratch", real / "home" / ".agent")
+    assert (there.room.scratch, there.room.skill_dir) == (
+        real / "home" / ".scratch",
+        real / "home" / ".agent",
+    )
     assert there.links[str(link)] == "data"
 
 

@@ -184,7 +184,10 @@ async def test_a_file_can_be_too_large(tmp_path: Path, mode: str) -> None:
     [
         ("breed 60", "sandbox.max_processes"),
         ("gorge 400", "sandbox.max_memory_mb"),
+        ("melt 400", "sandbox.max_memory_mb"),
         ("hoard . 32", "sandbox.max_disk_mb"),
+        ("unname 32", "sandbox.max_disk_mb"),
+        ("lock 32", "sandbox.max_disk_mb"),
         ("hoard /tmp 32", "sandbox.max_disk_mb"),
         ("hoard /dev/shm 32", "sandbox.max_disk_mb"),
     ],
