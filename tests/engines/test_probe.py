@@ -58,6 +58,14 @@ def test_walls_hold_around_a_data_directory_behind_a_link(tmp_path: Path, target
     assert probe.settle(SandboxMode.AUTO, places, GENEROUS).reason is None
 
 
+@needs_walls
+@pytest.mark.parametrize("path", ["/", "/proc"])
+def test_the_processes_of_others_are_seen_by_nobody(tmp_path: Path, path: str) -> None:
+    """Whatever is read: laid over the sandbox's own, they would be."""
+    places = Places(data_dir=tmp_path, home=Path.home(), read=(Path(path),))
+    assert "the processes of others" in str(probe.settle(SandboxMode.AUTO, places, GENEROUS).reason)
+
+
 def test_switched_off_it_is_not_tried(tmp_path: Path, builder: Path) -> None:
     write(builder, f"touch {tmp_path}/tried")
     found = settle(SandboxMode.OFF, tmp_path)
