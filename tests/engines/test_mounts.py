@@ -9,7 +9,7 @@ import pytest
 
 from tests.walls import GENEROUS, room_in
 from turnkeeper.engines.mounts import Mounts, Places, Room, mounts
-from turnkeeper.engines.sandbox import Tools, words
+from turnkeeper.engines.sandbox import Tools, counts_inside, words
 
 TOOLS = Tools("/usr/bin/bwrap", "/usr/bin/prlimit")
 
@@ -245,7 +245,20 @@ def test_the_words(machine: Machine) -> None:
         "--bind /d/h/.scratch /var/tmp --ro-bind /usr/x/y /usr/x/y --remount-ro /usr/x --remount-ro /dev "
         "--remount-ro / --chdir /d/w -- /usr/bin/prlimit --core=0 --nofile=4096 --fsize=1073741824 --nproc=2048 --"
     )
+    older = words(replace(TOOLS, counts_inside=False), there, GENEROUS)
+    assert " ".join(older) == laid.replace("--nproc=2048 ", "")
     as_root = words(replace(TOOLS, is_root=True), there, GENEROUS)
     assert as_root[as_root.index("--uid") :][:4] == ("--uid", "65534", "--gid", "65534")
     at = as_root.index("--proc")
     assert as_root[at : at + 5] == ("--proc", "/proc", "--ro-bind-try", "/proc/sys", "/proc/sys")
+
+
+@pytest.mark.parametrize(
+    ("release", "is_so"),
+    [
+        *(("5.14.0", True), ("5.15.0-91-generic", True), ("6.1.0-13-amd64", True), ("10.0", True)),
+        *(("5.13.19", False), ("5.4.0-150-generic", False), ("4.19.0-25-amd64", False), ("unknown", False)),
+    ],
+)
+def test_which_kernels_count_for_each_sandbox(release: str, is_so: bool) -> None:
+    assert counts_inside(release) == is_so

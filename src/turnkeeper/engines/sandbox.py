@@ -32,6 +32,7 @@ KERNEL = tuple(
 )
 """Where the kernel itself is set. To it, root is root under any name and without any capability: who may write there
 can have a program of theirs run outside. Anybody else can write nothing there anyway."""
+COUNTED_INSIDE = (5, 14)
 _REFUSED = re.compile(r"^bwrap: .+", re.MULTILINE)
 _NOT_FOUND = (126, 127)
 """What a shell, and whoever starts a program for another, exits with if it cannot be started."""
@@ -74,6 +75,8 @@ class Tools:
     prlimit: str
     is_root: bool = False
     """Whoever builds them is."""
+    counts_inside: bool = True
+    """The kernel counts the processes of a user for each sandbox by itself."""
 
 
 def tools() -> Tools | str:
@@ -83,7 +86,14 @@ def tools() -> Tools | str:
         return f"bubblewrap is not installed ({PACKAGE})"
     if prlimit is None:
         return "prlimit is not installed (apt install util-linux)"
-    return Tools(bwrap, prlimit, os.geteuid() == 0)
+    return Tools(bwrap, prlimit, os.geteuid() == 0, counts_inside(os.uname().release))
+
+
+def counts_inside(release: str) -> bool:
+    """Since Linux 5.14. Before, all of a user's processes on the machine count: the limit of one run would hold the
+    others, and the service itself. There the meter has to do."""
+    found = re.match(r"(\d+)\.(\d+)", release)
+    return found is not None and (int(found[1]), int(found[2])) >= COUNTED_INSIDE
 
 
 def words(tools: Tools, there: Mounts, limits: Limits) -> tuple[str, ...]:
@@ -142,7 +152,7 @@ def _limited(tools: Tools, limits: Limits) -> tuple[str, ...]:
         "--core=0",
         f"--nofile={limits.open_files}",
         f"--fsize={limits.file}",
-        f"--nproc={limits.processes}",
+        *((f"--nproc={limits.processes}",) if tools.counts_inside else ()),
         "--",
     )
 
