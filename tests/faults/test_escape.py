@@ -6,6 +6,7 @@ A real service plays each attack. Where it would hurt the machine, it is bounded
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -27,6 +28,7 @@ from turnkeeper.wiring import DATABASE, known_sandbox
 pytestmark = needs_walls
 
 HOSTILE = Path(__file__).parent.parent / "fakes" / "hostile.py"
+ASKING = HOSTILE.with_name("asking_agent.py")
 STAY_SEC = 30
 """How long an agent stays that takes too much: nobody waits for that, unless nothing ends it."""
 SMALL = {"max_processes": 40, "max_memory_mb": 256, "max_file_mb": 4, "max_disk_mb": 16}
@@ -199,6 +201,45 @@ async def test_who_takes_too_much_is_ended(tmp_path: Path, attack: str, setting:
         assert setting in run["error"]["message"]
         assert "allowed" in run["error"]["message"]
         assert told(run) == []
+
+
+# Between its words, when nobody plays it
+
+
+def fill(place: Place, run_id: str) -> None:
+    """As a process of the run could that works on while everybody waits."""
+    path = place.service.house.stage.folder(run_id).workspace / "large.bin"
+    path.write_bytes(os.urandom((SMALL["max_disk_mb"] + 1) * 1024 * 1024))
+
+
+async def test_a_resident_that_takes_too_much_while_it_waits_is_ended(tmp_path: Path) -> None:
+    """Its session is on the disk, and the question stays open."""
+    async with opened(tmp_path / "data", sandbox={"mode": "required", **SMALL}) as place:
+        job = {"execution_mode": "interactive", "interactive_profile": "sticky_process"}
+        run_id = await place.client.create("answer", script="ask", **job)
+        assert (await place.client.settled(run_id))["status"] == "waiting_user"
+        assert place.service.house.worker.resident == 1
+        fill(place, run_id)
+        async with asyncio.timeout(STAY_SEC):
+            while not warned(run := await place.client.get(run_id)):  # noqa: ASYNC110 (told by the API alone)
+                await asyncio.sleep(0.1)
+        assert (run["status"], warned(run)) == ("waiting_user", ["RESIDENT_PROCESS_LOST"])
+
+
+async def test_an_agent_that_takes_too_much_while_it_waits_for_a_permission_is_ended(tmp_path: Path) -> None:
+    agent = {
+        "command": [sys.executable, str(ASKING), json.dumps(["ask first", "hear first", "end"])],
+        "asks": True,
+    }
+    walls = {"mode": "required", **SMALL}
+    async with opened(tmp_path / "data", engines={"agent": agent}, sandbox=walls) as place:
+        job = {"execution_mode": "interactive", "permissions": "ask"}
+        run_id = await place.client.create(engine="agent", **job)
+        assert (await place.client.settled(run_id))["status"] == "waiting_user"
+        fill(place, run_id)
+        async with asyncio.timeout(STAY_SEC):
+            run = await place.client.ended(run_id)
+        assert (run["status"], run["error"]["code"]) == ("failed", "ENGINE_LIMIT_EXCEEDED"), run["error"]
 
 
 @pytest.mark.parametrize("attack", ["breed 60", "gorge 400", "hoard . 32"])

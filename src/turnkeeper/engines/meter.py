@@ -54,7 +54,7 @@ class Metered(Protocol):
 
 
 class Meter:
-    """While a turn is played: `over` tells the first limit that is passed."""
+    """While a process lives: `over` tells the first limit that is passed."""
 
     def __init__(
         self,
