@@ -30,6 +30,7 @@ GB = 10**9
 EnvEntry = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*(=.*)?$")]
 SECRET = "token"
 """A setting whose value is never repeated."""
+MACHINE = (Path("/proc"), Path("/dev"), Path("/sys"))
 HARMLESS = frozenset({"asks", "command", "limit", "login_home", "model", "modes", "resident_command"})
 """Of what stands below an engine; any other text there may be a key, or was meant as one."""
 OURS = frozenset({"HOME", "TMPDIR", "TURNKEEPER_RUN"})
@@ -102,7 +103,7 @@ class SandboxSettings(BaseModel):
     @field_validator("read")
     @classmethod
     def _read(cls, value: tuple[Path, ...]) -> tuple[Path, ...]:
-        return tuple(_absolute(path) for path in value)
+        return tuple(_shown(_absolute(path)) for path in value)
 
 
 class EngineSettings(BaseModel):
@@ -238,6 +239,9 @@ class Settings(BaseSettings):
             self.sticky_slots = max(1, self.slots - 1)
         if self.tls_key is not None and self.tls_cert is None:
             raise ValueError("a tls_key needs its tls_cert")
+        for path in self.sandbox.read:
+            if any(data.is_relative_to(way) for data in _ways(self.data_dir) for way in _ways(path)):
+                raise ValueError(f"sandbox.read names {path}, and the data directory is in there")
         return self
 
     @property
@@ -271,6 +275,19 @@ def _absolute(path: Path) -> Path:
         return path.expanduser().absolute()
     except RuntimeError as error:
         raise ValueError(str(error)) from error  # `~nobody/data`
+
+
+def _shown(path: Path) -> Path:
+    """What `sandbox.read` names. Outside's processes and devices would be laid over those of the sandbox."""
+    for way in _ways(path):
+        if way == Path("/") or any(way.is_relative_to(each) for each in MACHINE):
+            raise ValueError(f"{path} would open the sandbox; name the folders that are needed")
+    return path
+
+
+def _ways(path: Path) -> set[Path]:
+    """As it is named, and where it leads."""
+    return {Path(os.path.normpath(path)), Path(os.path.realpath(path))}
 
 
 def _site(url: str) -> str:

@@ -249,10 +249,12 @@ def known_sandbox(settings: Settings, data_dir: Path) -> Sandbox:
     """As the settings want it, and as it works on this machine. Blocking: it is tried, in that folder."""
     wanted = settings.sandbox
     config = os.environ.get("TURNKEEPER_CONFIG")
+    logins = (engine.login_home for engine in settings.engines.values())
+    named = (Path(config).absolute() if config else None, settings.tls_key, settings.tls_cert, *logins)
     places = Places(
         data_dir=data_dir,
         home=Path(os.path.expanduser("~")),  # noqa: PTH111 (never raises)
-        secret=(user_config_path("turnkeeper"), *([Path(config).absolute()] if config else [])),
+        secret=(user_config_path("turnkeeper"), *filter(None, named)),
         read=wanted.read,
     )
     return probe.settle(wanted.mode, places, _limits(wanted))

@@ -52,6 +52,26 @@ def test_wrong_variable(monkeypatch: pytest.MonkeyPatch, name: str, value: str, 
 
 
 @pytest.mark.parametrize(
+    "path", ["/", "/usr/..", "/proc", "/proc/sys", "/dev", "/sys", "{}/root", "{}", "{}/data", "{}/link"]
+)
+def test_what_opens_the_sandbox_is_not_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, path: str
+) -> None:
+    """The whole machine, its processes and devices, and whatever the data directory is in; links do not help."""
+    (tmp_path / "root").symlink_to("/")
+    (tmp_path / "link").symlink_to(tmp_path)
+    monkeypatch.setenv("TURNKEEPER_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setenv("TURNKEEPER_SANDBOX__READ", f"/usr:{path.format(tmp_path)}")
+    assert path.format(tmp_path) in refused()
+
+
+def test_what_is_beside_the_data_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TURNKEEPER_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setenv("TURNKEEPER_SANDBOX__READ", f"{tmp_path}/datasets:/srv")
+    assert load_settings().sandbox.read == (tmp_path / "datasets", Path("/srv"))
+
+
+@pytest.mark.parametrize(
     ("text", "words"),
     [
         (b"\xff\xfe", "{path} cannot be read as TOML: "),

@@ -44,6 +44,27 @@ async def test_all_that_is_below_counts(tmp_path: Path) -> None:
         assert 64 * MB < seen.memory < 200 * MB
 
 
+HOLD = (
+    "memory = os.memfd_create('held'); os.write(memory, bytes(40 * 1024 * 1024))\n"
+    "file = os.open('held', os.O_CREAT | os.O_WRONLY); os.unlink('held')\n"
+    "os.write(file, os.urandom(20 * 1024 * 1024)); os.fsync(file)\n"
+    "kept = os.open('kept', os.O_CREAT | os.O_WRONLY); os.write(kept, os.urandom(30 * 1024 * 1024))\n"
+    "children = [subprocess.Popen(['sleep', '600'], pass_fds=(memory, file)) for _ in range(2)]\n"
+    "print('up'); time.sleep(600)"
+)
+
+
+async def test_what_is_only_held_open_counts_once(tmp_path: Path) -> None:
+    """Memory as memory, files as disk; a file with a name is weighed where it is."""
+    async with engine(tmp_path, *python(HOLD)) as it:
+        await it.says(b"up")
+        seen = load(it.process.pid)
+        assert 40 * MB < seen.memory < 80 * MB
+        assert 20 * MB <= seen.unnamed < 25 * MB
+        over = await first_over(it.process.pid, replace(GENEROUS, disk=30 * MB), lambda: 15 * MB)
+        assert over.setting == "sandbox.max_disk_mb"
+
+
 @pytest.mark.parametrize(
     ("limits", "words", "setting"),
     [

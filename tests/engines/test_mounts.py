@@ -9,7 +9,7 @@ import pytest
 
 from tests.walls import GENEROUS, room_in
 from turnkeeper.engines.mounts import Mounts, Places, Room, mounts
-from turnkeeper.engines.sandbox import Tools, words
+from turnkeeper.engines.sandbox import Tools, counts_inside, words
 
 TOOLS = Tools("/usr/bin/bwrap", "/usr/bin/prlimit")
 
@@ -149,6 +149,56 @@ def test_the_home_of_an_account_that_nobody_lives_in_hides_nothing(machine: Mach
     assert "/usr/sbin" not in machine.seen("sh").hidden
 
 
+def test_a_home_in_the_middle_of_the_system_is_hidden(machine: Machine) -> None:
+    """Somebody lives there, whatever folder it is in: `/opt`, `/usr/local`."""
+    machine.places = replace(machine.places, home=Path("/usr/share/doc"), read=(Path("/usr"),))
+    assert Path("/usr/share/doc").is_dir()
+    assert "/usr/share/doc" in machine.seen("sh").hidden
+
+
+def test_what_is_hidden_is_hidden_where_it_really_is(machine: Machine) -> None:
+    """Nothing can be laid on a link: the walls could not be built."""
+    shared, real = machine.root / "shared", machine.root / "shared" / "real"
+    real.mkdir(parents=True)
+    (real / "settings.toml").touch()
+    (shared / "folder").symlink_to(real)
+    (shared / "settings.toml").symlink_to(real / "settings.toml")
+    (shared / "away").symlink_to(machine.home)
+    secret = (shared / "settings.toml", shared / "folder" / "settings.toml", shared / "away")
+    machine.places = replace(machine.places, read=(shared,), secret=secret)
+    there = machine.seen("sh")
+    assert {path for path in there.blank | there.hidden if path.startswith(str(machine.root))} == {
+        str(real / "settings.toml")
+    }
+
+
+def test_a_run_behind_a_link_is_at_its_real_path_and_found_by_the_link(machine: Machine) -> None:
+    link = machine.root / "link"
+    link.symlink_to("data")
+    run = link / "runs" / "one"
+    skill = run / "home" / ".agent"
+    skill.mkdir()
+    machine.room = Room(
+        workspace=run / "workspace", home=run / "home", scratch=run / "home" / ".scratch", skill_dir=skill
+    )
+    there = machine.seen("sh")
+    real = machine.root / "data" / "runs" / "one"
+    assert (there.room.workspace, there.room.home) == (real / "workspace", real / "home")
+    assert (there.room.scratch, there.room.skill_dir) == (
+        real / "home" / ".scratch",
+        real / "home" / ".agent",
+    )
+    assert there.links[str(link)] == "data"
+
+
+def test_a_program_is_not_hidden_with_the_logins_beside_it(machine: Machine) -> None:
+    prefix = machine.root / "engine"
+    program = machine.program(prefix / "bin" / "tool")
+    (prefix / "lib").mkdir()
+    machine.places = replace(machine.places, secret=(prefix,))
+    assert machine.own(machine.seen(program)) == {str(program)}
+
+
 def test_the_skill_is_read_and_the_rest_of_the_run_written(machine: Machine) -> None:
     skill = machine.room.home / ".agent" / "skills" / "mine"
     skill.mkdir(parents=True)
@@ -195,5 +245,20 @@ def test_the_words(machine: Machine) -> None:
         "--bind /d/h/.scratch /var/tmp --ro-bind /usr/x/y /usr/x/y --remount-ro /usr/x --remount-ro /dev "
         "--remount-ro / --chdir /d/w -- /usr/bin/prlimit --core=0 --nofile=4096 --fsize=1073741824 --nproc=2048 --"
     )
+    older = words(replace(TOOLS, counts_inside=False), there, GENEROUS)
+    assert " ".join(older) == laid.replace("--nproc=2048 ", "")
     as_root = words(replace(TOOLS, is_root=True), there, GENEROUS)
     assert as_root[as_root.index("--uid") :][:4] == ("--uid", "65534", "--gid", "65534")
+    at = as_root.index("--proc")
+    assert as_root[at : at + 5] == ("--proc", "/proc", "--ro-bind-try", "/proc/sys", "/proc/sys")
+
+
+@pytest.mark.parametrize(
+    ("release", "is_so"),
+    [
+        *(("5.14.0", True), ("5.15.0-91-generic", True), ("6.1.0-13-amd64", True), ("10.0", True)),
+        *(("5.13.19", False), ("5.4.0-150-generic", False), ("4.19.0-25-amd64", False), ("unknown", False)),
+    ],
+)
+def test_which_kernels_count_for_each_sandbox(release: str, is_so: bool) -> None:
+    assert counts_inside(release) == is_so

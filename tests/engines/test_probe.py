@@ -40,6 +40,32 @@ def test_walls_that_hold(tmp_path: Path, mode: SandboxMode) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@needs_walls
+@pytest.mark.parametrize("target", ["{}/real", "real", "{}/far"], ids=["absolute", "relative", "elsewhere"])
+def test_walls_hold_around_a_data_directory_behind_a_link(tmp_path: Path, target: str) -> None:
+    """In a folder that every agent reads, with settings and a home that are links too."""
+    shared, far = tmp_path / "shared", tmp_path / "far"
+    for folder in (shared / "real", shared / "home", far):
+        folder.mkdir(parents=True)
+    (shared / "real.toml").touch()
+    (shared / "far").symlink_to(far)
+    (shared / "data").symlink_to(target.format(shared))
+    (shared / "me").symlink_to(shared / "home")
+    (shared / "settings.toml").symlink_to(shared / "real.toml")
+    places = Places(
+        data_dir=shared / "data", home=shared / "me", secret=(shared / "settings.toml",), read=(shared,)
+    )
+    assert probe.settle(SandboxMode.AUTO, places, GENEROUS).reason is None
+
+
+@needs_walls
+@pytest.mark.parametrize("path", ["/", "/proc"])
+def test_the_processes_of_others_are_seen_by_nobody(tmp_path: Path, path: str) -> None:
+    """Whatever is read: laid over the sandbox's own, they would be."""
+    places = Places(data_dir=tmp_path, home=Path.home(), read=(Path(path),))
+    assert "the processes of others" in str(probe.settle(SandboxMode.AUTO, places, GENEROUS).reason)
+
+
 def test_switched_off_it_is_not_tried(tmp_path: Path, builder: Path) -> None:
     write(builder, f"touch {tmp_path}/tried")
     found = settle(SandboxMode.OFF, tmp_path)
@@ -68,9 +94,10 @@ COMMAND = 'while [ "$1" != -- ]; do shift; done; shift; while [ "$1" != -- ]; do
         ("echo 'bwrap: No permissions to create new namespace' >&2; exit 1", "No permissions to create"),
         (f'{COMMAND}exec "$@"', "could read the data"),
         (f'{COMMAND}[ "$1" = true ] || touch "$5/stray"', "could write where nothing may"),
+        (f'{COMMAND}[ "$1" = true ] || echo kernel', "could change the kernel"),
         ("exit 0", "could not write into its workspace"),
     ],
-    ids=["refused", "no walls", "a hole", "nothing"],
+    ids=["refused", "no walls", "a hole", "the kernel", "nothing"],
 )
 def test_walls_that_do_not_hold_are_none(tmp_path: Path, builder: Path, script: str, words: str) -> None:
     """Whatever the builder says of itself: what an agent could do counts."""

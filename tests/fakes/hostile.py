@@ -66,6 +66,35 @@ def gorge(size: str) -> str:
     return _stay(f"held {len(held)}")
 
 
+def melt(size: str) -> str:
+    """Memory that is a file and no part of any process."""
+    held = [os.memfd_create("held") for _ in range(int(size))]
+    for each in held:
+        os.write(each, b"x" * MB)
+    return _stay(f"held {len(held)}")
+
+
+def unname(size: str) -> str:
+    """Files that no folder shows, for as long as they are open."""
+    held = []
+    for number in range(int(size)):
+        path = Path(f"{number}.bin")
+        held.append(path.open("wb", buffering=0))
+        path.unlink()
+        held[-1].write(os.urandom(MB))
+    return _stay(f"held {len(held)}")
+
+
+def lock(size: str) -> str:
+    """A folder that not even its owner may look into."""
+    folder = Path("locked")
+    folder.mkdir()
+    for number in range(int(size)):
+        (folder / f"{number}.bin").write_bytes(os.urandom(MB))
+    folder.chmod(0)
+    return _stay("locked")
+
+
 def leave(seconds: str) -> str:
     """A daemon of no session, parent or name that would tell whose it is."""
     if not os.fork():
@@ -92,7 +121,10 @@ def _stay(words: str) -> str:
 
 ATTACKS = {
     each.__name__: each
-    for each in (read, write, writable, names, see, strike, stretch, hoard, breed, gorge, leave, rights)
+    for each in (
+        *(read, write, writable, names, see, strike, stretch, rights),
+        *(hoard, unname, lock, breed, gorge, melt, leave),
+    )
 }
 
 

@@ -6,8 +6,10 @@ A real service plays each attack. Where it would hurt the machine, it is bounded
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
+import subprocess
 import sys
 import uuid
 from collections.abc import AsyncIterator
@@ -19,13 +21,14 @@ from typing import Any
 import pytest
 
 from tests.fakes.clis import warned
-from tests.harness import Json, Place, opened
-from tests.walls import needs_walls
-from turnkeeper.wiring import DATABASE
+from tests.harness import Json, Place, opened, settings_for
+from tests.walls import needs_walls, room_in, words_for
+from turnkeeper.wiring import DATABASE, known_sandbox
 
 pytestmark = needs_walls
 
 HOSTILE = Path(__file__).parent.parent / "fakes" / "hostile.py"
+ASKING = HOSTILE.with_name("asking_agent.py")
 STAY_SEC = 30
 """How long an agent stays that takes too much: nobody waits for that, unless nothing ends it."""
 SMALL = {"max_processes": 40, "max_memory_mb": 256, "max_file_mb": 4, "max_disk_mb": 16}
@@ -122,6 +125,22 @@ async def test_nothing_of_others_is_written(tmp_path: Path, operator: Path, mode
         assert there == (set(prey.folders) if mode == "off" else set())
 
 
+def test_keys_and_logins_in_a_folder_that_is_read_are_not(tmp_path: Path) -> None:
+    data, shared = tmp_path / "data", tmp_path / "shared"
+    data.mkdir()
+    files = {name: shared / name for name in ("notes.txt", "key.pem", "cert.pem", "logins/.codex/auth.json")}
+    for name, path in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"what is in {name}\n")
+    tls = {"tls_key": files["key.pem"], "tls_cert": files["cert.pem"]}
+    engines = {"codex": {"login_home": shared / "logins"}}
+    walls = {"mode": "required", "read": (shared,)}
+    found = known_sandbox(settings_for(data, sandbox=walls, engines=engines, **tls), data)
+    inside = words_for(found, room_in(data / "runs" / "one"), "cat")
+    said = subprocess.run([*inside, "cat", *files.values()], capture_output=True, text=True, check=False)
+    assert said.stdout == "what is in notes.txt\n"
+
+
 @each_mode
 async def test_the_machine_is_not_open(tmp_path: Path, mode: str) -> None:
     """A stranger's processes, what runs there, the system's own files."""
@@ -134,6 +153,7 @@ async def test_the_machine_is_not_open(tmp_path: Path, mode: str) -> None:
         "etc": "writable /etc",
         "usr": "writable /usr",
         "root": "writable /",
+        "kernel": "writable /proc/sys/kernel/core_pattern",
         "own": "writable .",
     }
     async with attacked(tmp_path, mode) as place:
@@ -142,7 +162,7 @@ async def test_the_machine_is_not_open(tmp_path: Path, mode: str) -> None:
         )
     is_root = os.geteuid() == 0
     open_to_us = {"see", "see the first", "strike", "run", "own"} | (
-        {"etc", "usr", "root"} if is_root else set()
+        {"etc", "usr", "root", "kernel"} if is_root else set()
     )
     got = {name for name, words in said.items() if not words.startswith(("refused", "closed"))}
     assert got == (open_to_us if mode == "off" else {"own"}), said
@@ -166,7 +186,10 @@ async def test_a_file_can_be_too_large(tmp_path: Path, mode: str) -> None:
     [
         ("breed 60", "sandbox.max_processes"),
         ("gorge 400", "sandbox.max_memory_mb"),
+        ("melt 400", "sandbox.max_memory_mb"),
         ("hoard . 32", "sandbox.max_disk_mb"),
+        ("unname 32", "sandbox.max_disk_mb"),
+        ("lock 32", "sandbox.max_disk_mb"),
         ("hoard /tmp 32", "sandbox.max_disk_mb"),
         ("hoard /dev/shm 32", "sandbox.max_disk_mb"),
     ],
@@ -178,6 +201,45 @@ async def test_who_takes_too_much_is_ended(tmp_path: Path, attack: str, setting:
         assert setting in run["error"]["message"]
         assert "allowed" in run["error"]["message"]
         assert told(run) == []
+
+
+# Between its words, when nobody plays it
+
+
+def fill(place: Place, run_id: str) -> None:
+    """As a process of the run could that works on while everybody waits."""
+    path = place.service.house.stage.folder(run_id).workspace / "large.bin"
+    path.write_bytes(os.urandom((SMALL["max_disk_mb"] + 1) * 1024 * 1024))
+
+
+async def test_a_resident_that_takes_too_much_while_it_waits_is_ended(tmp_path: Path) -> None:
+    """Its session is on the disk, and the question stays open."""
+    async with opened(tmp_path / "data", sandbox={"mode": "required", **SMALL}) as place:
+        job = {"execution_mode": "interactive", "interactive_profile": "sticky_process"}
+        run_id = await place.client.create("answer", script="ask", **job)
+        assert (await place.client.settled(run_id))["status"] == "waiting_user"
+        assert place.service.house.worker.resident == 1
+        fill(place, run_id)
+        async with asyncio.timeout(STAY_SEC):
+            while not warned(run := await place.client.get(run_id)):  # noqa: ASYNC110 (told by the API alone)
+                await asyncio.sleep(0.1)
+        assert (run["status"], warned(run)) == ("waiting_user", ["RESIDENT_PROCESS_LOST"])
+
+
+async def test_an_agent_that_takes_too_much_while_it_waits_for_a_permission_is_ended(tmp_path: Path) -> None:
+    agent = {
+        "command": [sys.executable, str(ASKING), json.dumps(["ask first", "hear first", "end"])],
+        "asks": True,
+    }
+    walls = {"mode": "required", **SMALL}
+    async with opened(tmp_path / "data", engines={"agent": agent}, sandbox=walls) as place:
+        job = {"execution_mode": "interactive", "permissions": "ask"}
+        run_id = await place.client.create(engine="agent", **job)
+        assert (await place.client.settled(run_id))["status"] == "waiting_user"
+        fill(place, run_id)
+        async with asyncio.timeout(STAY_SEC):
+            run = await place.client.ended(run_id)
+        assert (run["status"], run["error"]["code"]) == ("failed", "ENGINE_LIMIT_EXCEEDED"), run["error"]
 
 
 @pytest.mark.parametrize("attack", ["breed 60", "gorge 400", "hoard . 32"])

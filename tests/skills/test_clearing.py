@@ -251,3 +251,22 @@ def test_what_cannot_go_is_told_and_the_rest_goes(tmp_path: Path) -> None:
     assert [each.name for each in run.rglob("*") if not each.is_dir()] == ["file"]
     clear(tmp_path, "run")
     assert not run.exists()
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o100, 0o300, 0o400])
+def test_folders_that_their_owner_closed_have_their_weight(tmp_path: Path, mode: int) -> None:
+    """A limit on the disk would hold nobody otherwise."""
+    run = a_run(tmp_path)
+    (run / "workspace" / "deep").mkdir()
+    (run / "workspace" / "deep" / "file").write_bytes(bytes(MB))
+    size = used(run / "workspace")
+    for folder in (run / "workspace" / "deep", run / "workspace"):
+        folder.chmod(mode)
+    code = (
+        "import sys; from pathlib import Path; from turnkeeper.skills.clearing import measure, weigh\n"
+        "run, own, size = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])\n"
+        "assert weigh(run, 'workspace') == size - own, weigh(run, 'workspace')\n"
+        "assert measure(run).files == size"
+    )
+    own = (run / "workspace").lstat().st_blocks * 512
+    weakly(code, str(run), str(own), str(size))

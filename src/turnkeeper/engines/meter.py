@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -24,6 +25,9 @@ SHARE = 20
 """A look that takes long is followed by a pause that is so many times as long."""
 MEMORY = (b"RssAnon:", b"RssShmem:")
 """What a process has taken for itself. Programs and libraries are in memory once, but would count for each user."""
+MEMORY_FILE = "/memfd:"
+BLOCK = 512
+"""Bytes, as `stat` counts them on any disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,8 @@ class Load:
     tasks: int
     """Threads of all processes."""
     memory: int
+    unnamed: int = 0
+    """Bytes of files on the disk that are open and in no folder any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +54,7 @@ class Metered(Protocol):
 
 
 class Meter:
-    """While a turn is played: `over` tells the first limit that is passed."""
+    """While a process lives: `over` tells the first limit that is passed."""
 
     def __init__(
         self,
@@ -94,7 +100,8 @@ class Meter:
 
     def _disk(self) -> Excess | None:
         assert self._limits is not None
-        size, most = self._weigh(), self._limits.disk
+        pid, most = self._process.keeper_pid, self._limits.disk
+        size = self._weigh() + (load(pid).unnamed if pid is not None else 0)
         if size <= most:
             return None
         return Excess(
@@ -120,8 +127,10 @@ def _over(seen: int, most: int, what: str) -> str:
 def load(pid: int) -> Load:
     """Of a process and all below it. Blocking."""
     tasks, memory, unvisited = 0, 0, [pid]
+    held: dict[tuple[int, int], _Held] = {}
     while unvisited:
         process = f"/proc/{unvisited.pop()}"
+        held |= _held(process)
         with contextlib.suppress(OSError):  # gone meanwhile
             threads = os.listdir(f"{process}/task")  # noqa: PTH208 (names)
             tasks += len(threads)
@@ -129,7 +138,31 @@ def load(pid: int) -> Load:
             for thread in threads:
                 with contextlib.suppress(OSError):
                     unvisited += map(int, _read(f"{process}/task/{thread}/children").split())
-    return Load(tasks, memory)
+    memory += sum(each.size for each in held.values() if each.is_memory)
+    return Load(tasks, memory, sum(each.size for each in held.values() if not each.is_memory))
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A file without a name, which is there for as long as somebody has it open."""
+
+    size: int
+    is_memory: bool
+
+
+def _held(process: str) -> dict[tuple[int, int], _Held]:
+    """By device and inode: whoever has one open has it from another, and it is there once. What is mapped too counts
+    twice as memory, which is better than not at all. None of a process that does not let itself be looked at."""
+    found: dict[tuple[int, int], _Held] = {}
+    with contextlib.suppress(OSError):
+        for fd in os.listdir(f"{process}/fd"):  # noqa: PTH208 (names)
+            with contextlib.suppress(OSError):  # closed meanwhile
+                path = f"{process}/fd/{fd}"
+                status = os.stat(path)  # noqa: PTH116 (no path of a file)
+                if status.st_nlink == 0 and stat.S_ISREG(status.st_mode):
+                    is_memory = os.readlink(path).startswith(MEMORY_FILE)  # noqa: PTH115
+                    found[status.st_dev, status.st_ino] = _Held(status.st_blocks * BLOCK, is_memory)
+    return found
 
 
 def _memory(process: str) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 SYSTEM = ("usr", "bin", "sbin", "etc", "opt")
@@ -23,8 +23,14 @@ CLOSED = (
 """Secrets of the machine, which an agent of root could read otherwise."""
 CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS")
 """Variables that name files which an engine is meant to read."""
-ACCOUNTS = ("/usr", "/bin", "/sbin", "/lib")
-"""Homes of accounts that nobody lives in are in the middle of the system: nothing there is anybody's secret."""
+ACCOUNTS = frozenset(
+    (
+        *("/", "/bin", "/sbin", "/lib", "/lib64"),
+        *("/usr", "/usr/bin", "/usr/sbin", "/usr/lib", "/usr/games", "/usr/share"),
+    )
+)
+"""Homes of accounts that nobody lives in: parts of the system, without which no program starts. These folders alone:
+what is below one may be somebody's home."""
 MAX_LINKS = 40
 _FIRST_LINE = 256
 
@@ -37,7 +43,7 @@ class Places:
     home: Path
     """Of the user that runs the service."""
     secret: tuple[Path, ...] = ()
-    """More that no agent may read: where the settings are."""
+    """More that no agent may read: where the settings, the key of the certificate and the logins are."""
     read: tuple[Path, ...] = ()
     """More that every agent may read."""
 
@@ -79,8 +85,8 @@ def mounts(
         seen.take_program(program)
     if room.skill_dir is not None and not _is_straight(room.home, room.skill_dir):
         # Where an agent has put a link, the folder that it leads to would be bound: any folder of the machine.
-        room = Room(workspace=room.workspace, home=room.home, scratch=room.scratch)
-    return seen.mounts(room)
+        room = replace(room, skill_dir=None)
+    return seen.mounts(seen.settled(room))
 
 
 class _Seen:
@@ -113,11 +119,18 @@ class _Seen:
             return
         self._taken.add(path)
         *ways, real = self._follow(os.path.abspath(path))  # noqa: PTH100 (no link is followed)
-        for way in ways:
-            self._read.update(_whole(way, self._places))
+        for whole in (each for way in ways for each in _whole(way, self._places)):
+            self.take(whole)
         self._read.update(_whole(real, self._places) or [real])
         for interpreter in _interpreter(real):
             self.take_program(interpreter)
+
+    def settled(self, room: Room) -> Room:
+        """At its real paths, and the links on the way to them are inside too: nothing can be laid on a link."""
+        workspace, home = (Path(self._follow(str(path))[-1]) for path in (room.workspace, room.home))
+        skill_dir = room.skill_dir and home / room.skill_dir.relative_to(room.home)
+        scratch = home / room.scratch.relative_to(room.home)
+        return Room(workspace=workspace, home=home, scratch=scratch, skill_dir=skill_dir)
 
     def _follow(self, path: str) -> list[str]:
         """Each path that it goes by; the last has no link in it."""
@@ -146,13 +159,14 @@ class _Seen:
         )
 
     def _shut(self) -> Iterator[str]:
-        own = [] if str(self._places.home).startswith(ACCOUNTS) else [self._places.home]
+        """Where they really are. A link to one shows that it is there, and no more."""
         named = {str(path) for path in self._places.read}
-        for path in (self._places.data_dir, *self._places.secret, *own):
+        for path in (self._places.data_dir, *self._places.secret, self._places.home):
             # Whoever names the very folder means it; the data directory is never meant.
-            if str(path) not in named or path == self._places.data_dir:
-                yield from {str(path), os.path.realpath(path)}
-        yield from CLOSED
+            is_meant = str(path) in named or os.path.realpath(path) in ACCOUNTS
+            if not is_meant or path == self._places.data_dir:
+                yield os.path.realpath(path)
+        yield from map(os.path.realpath, CLOSED)
 
 
 def _is_straight(home: Path, skill_dir: Path) -> bool:
@@ -176,7 +190,7 @@ def _whole(path: str, places: Places) -> list[str]:
 def _is_a_house(prefix: Path, places: Places) -> bool:
     """Where more lives than one program: a home, what it keeps its things in, or anything above the data."""
     above = (places.home, *places.home.parents, places.data_dir, *places.data_dir.parents)
-    return prefix.name == ".local" or prefix in above
+    return prefix.name == ".local" or prefix in (*above, *places.secret)
 
 
 def _interpreter(path: str) -> list[str]:

@@ -21,20 +21,28 @@ from turnkeeper.engines.sandbox import Limits, Sandbox, Tools
 PREFIX = "probe-"
 TRY_SEC = 20
 SECRET, STRAY, KEPT = "secret", "stray", "kept"
+FEW = 4
+"""Processes inside: the first, and the one that looks. More are others'."""
 SWITCHED_OFF = "it is switched off (sandbox.mode = off)"
 FIX = f"{sandbox.PACKAGE}, allow user namespaces, or set sandbox.mode to auto or off"
 # What a run may do it must be able to do, and what it may not must not happen. A word for each that went wrong, but for
 # the write: inside it may seem to work, as long as nothing of it is seen outside.
 ATTACK = f"""
 cat "$1/{SECRET}" >/dev/null 2>&1 && echo read
+[ -w /proc/sys/kernel/core_pattern ] && echo kernel
 {{ echo x >"$1/{STRAY}"; }} 2>/dev/null
 echo x >"$2/{KEPT}" || echo workspace
 echo x >"$TMPDIR/{KEPT}" || echo scratch
+read -r me rest </proc/self/stat
+set -- /proc/[0-9]*
+[ "$me" = "$$" ] && [ $# -le {FEW} ] || echo processes
 exit 0
 """
 MEANS = {
     "read": "an agent in it could read the data of the service",
+    "kernel": "an agent in it could change the kernel's own settings",
     "written": "an agent in it could write where nothing may be written",
+    "processes": "an agent in it could see the processes of others",
     "workspace": "an agent in it could not write into its workspace",
     "scratch": "an agent in it could not write temporary files",
 }

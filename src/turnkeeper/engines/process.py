@@ -428,6 +428,11 @@ class Process:
             await asyncio.wait((self.exited,), timeout=step_sec)  # our own watcher is about to say so
         return survivors
 
+    def kill_inside(self) -> None:
+        """All of them at once, with the first; without walls nobody."""
+        if self._keeper:
+            census.kill(self._keeper)
+
     async def _settle_walls(self) -> None:
         """Until it is known who is the first inside."""
         if self._tells is not None:

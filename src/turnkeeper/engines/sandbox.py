@@ -26,6 +26,13 @@ NOBODY = "65534"
 """Who root is inside. As root an agent could build no walls of its own there: the kernel wants a capability for that
 which nobody has inside, and Codex asks for a permission only where it can."""
 UNSHARED = ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
+KERNEL = tuple(
+    f"/proc/{name}"
+    for name in ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "mtrr", "dynamic_debug")
+)
+"""Where the kernel itself is set. To it, root is root under any name and without any capability: who may write there
+can have a program of theirs run outside. Anybody else can write nothing there anyway."""
+COUNTED_INSIDE = (5, 14)
 _REFUSED = re.compile(r"^bwrap: .+", re.MULTILINE)
 _NOT_FOUND = (126, 127)
 """What a shell, and whoever starts a program for another, exits with if it cannot be started."""
@@ -68,6 +75,8 @@ class Tools:
     prlimit: str
     is_root: bool = False
     """Whoever builds them is."""
+    counts_inside: bool = True
+    """The kernel counts the processes of a user for each sandbox by itself."""
 
 
 def tools() -> Tools | str:
@@ -77,7 +86,14 @@ def tools() -> Tools | str:
         return f"bubblewrap is not installed ({PACKAGE})"
     if prlimit is None:
         return "prlimit is not installed (apt install util-linux)"
-    return Tools(bwrap, prlimit, os.geteuid() == 0)
+    return Tools(bwrap, prlimit, os.geteuid() == 0, counts_inside(os.uname().release))
+
+
+def counts_inside(release: str) -> bool:
+    """Since Linux 5.14. Before, all of a user's processes on the machine count: the limit of one run would hold the
+    others, and the service itself. There the meter has to do."""
+    found = re.match(r"(\d+)\.(\d+)", release)
+    return found is not None and (int(found[1]), int(found[2])) >= COUNTED_INSIDE
 
 
 def words(tools: Tools, there: Mounts, limits: Limits) -> tuple[str, ...]:
@@ -88,7 +104,9 @@ def words(tools: Tools, there: Mounts, limits: Limits) -> tuple[str, ...]:
         *UNSHARED,
         *("--cap-drop", "ALL"),
         *(("--uid", NOBODY, "--gid", NOBODY) if tools.is_root else ()),
-        *("--proc", "/proc", "--dev", "/dev"),
+        *("--proc", "/proc"),
+        *(_kernel_kept() if tools.is_root else ()),
+        *("--dev", "/dev"),
         *_laid(there),
         *_closed(there),
         *("--chdir", str(there.room.workspace), "--"),
@@ -98,6 +116,11 @@ def words(tools: Tools, there: Mounts, limits: Limits) -> tuple[str, ...]:
 
 def wrap(argv: Sequence[str], tools: Tools, there: Mounts, limits: Limits) -> tuple[str, ...]:
     return (*words(tools, there, limits), *argv)
+
+
+def _kernel_kept() -> Iterable[str]:
+    """Right over the new /proc, and before anything that is laid deeper."""
+    return (word for path in KERNEL for word in ("--ro-bind-try", path, path))
 
 
 def _laid(there: Mounts) -> Iterable[str]:
@@ -129,7 +152,7 @@ def _limited(tools: Tools, limits: Limits) -> tuple[str, ...]:
         "--core=0",
         f"--nofile={limits.open_files}",
         f"--fsize={limits.file}",
-        f"--nproc={limits.processes}",
+        *((f"--nproc={limits.processes}",) if tools.counts_inside else ()),
         "--",
     )
 

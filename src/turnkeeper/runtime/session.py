@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import signal
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ from turnkeeper.engines import census, memory
 from turnkeeper.engines.base import Dialect
 from turnkeeper.engines.lending import Lent, lend
 from turnkeeper.engines.lines import Line
+from turnkeeper.engines.meter import Excess, Meter
 from turnkeeper.engines.process import Exit, Process
 from turnkeeper.engines.sandbox import Limits
 from turnkeeper.engines.spawn import Command
@@ -64,6 +66,8 @@ class Session:
         self.timeouts = timeouts
         self.turn: Turn | None = None
         self.process: Process
+        self.meter: Meter
+        """For as long as the process lives."""
 
     @property
     def record(self) -> Mapping[str, Any]:
@@ -108,6 +112,14 @@ class Session:
     def start(self, mark: str, stdout: Path, stderr: Path) -> None:
         command = replace(self._start.command, secrets=self.secrets)
         self.process = Process.spawn(command, mark=mark, stdout=stdout, stderr=stderr, on_line=self._hear)
+        self.meter = Meter(self.process, self.limits, self.weigh)
+        self.meter.over.add_done_callback(self._on_excess)
+
+    def _on_excess(self, over: asyncio.Future[Excess]) -> None:
+        """Also while it rests, when nobody else would look: each moment more may be the machine's last."""
+        if not over.cancelled():
+            log.warning("%s is killed: %s", self.process.mark, over.result().words)
+            self.process.kill_inside()
 
     def exit_kind(self, ended: Exit) -> ExitKind:
         if ended.signal is None:
@@ -169,4 +181,5 @@ class Session:
         return await self.process.end(step_sec=self.timeouts.step_sec, first=first)
 
     def close(self) -> None:
+        self.meter.close()
         self.process.close()

@@ -166,19 +166,16 @@ class Turn:
 
         Or until a permission is asked for: then the turn pauses, and goes on when it is played again.
         """
-        process = self._session.process
+        process, meter = self._session.process, self._session.meter
         ends = (process.exited, self._closed, interrupted, process.broken, self._recorder.broken)
-        with (
-            Watch(
-                process,
-                self._session.timeouts,
-                started_at=self._started_at,
-                paused_sec=self._paused_sec,
-                has_begun=lambda: self._has_begun,
-                on_silence=self._look_for_questions,
-            ) as watch,
-            Meter(process, self._session.limits, self._session.weigh) as meter,
-        ):
+        with Watch(
+            process,
+            self._session.timeouts,
+            started_at=self._started_at,
+            paused_sec=self._paused_sec,
+            has_begun=lambda: self._has_begun,
+            on_silence=self._look_for_questions,
+        ) as watch:
             overdue_ends = (watch.over, meter.over, self._stuck)
             while not (self._requests or any(end.done() for end in (*ends, *overdue_ends))):
                 await first(*ends, *overdue_ends, self._asked)  # a request may be taken back at once
@@ -213,14 +210,14 @@ class Turn:
             return self._ended(session.exit_kind(process.exited.result()) if is_over else ExitKind.OK)
         if self._closed.done() and not process.exited.done():
             return await self._linger(interrupted)
+        if overdue is not None and overdue.code is Code.ENGINE_LIMIT_EXCEEDED:
+            await session.end(at_once=True)  # in a pause it is gone by now, and that was the reason
+            return self._ended(ExitKind.ENDED_BY_US, timeout=overdue)
         if process.exited.done():
             await self._clear_leftovers()
             return self._ended(session.exit_kind(process.exited.result()), fault=self._refused())
         assert overdue is not None
-        if overdue.code is Code.ENGINE_LIMIT_EXCEEDED:
-            await session.end(at_once=True)  # each moment more may be the machine's last
-        else:
-            await self._end()
+        await self._end()
         return self._ended(ExitKind.ENDED_BY_US, timeout=overdue)
 
     # A pause

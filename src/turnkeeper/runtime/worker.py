@@ -216,10 +216,11 @@ class Worker:
 
         async def decide(run: Run) -> Change:
             if run.is_paused and run.ending is None:
+                how = played.how
                 await owner.let_go()
                 report = _said(played, owner.parting)
                 return lifecycle.lose_process(
-                    run, self._clock(), attempt=played.attempt, report=report, fault=played.how.fault
+                    run, self._clock(), attempt=played.attempt, report=report, fault=how.fault or how.timeout
                 )
             if owner.is_told(Interrupt.STOPPING) and played.how.is_cut_off and run.ending is None:
                 await owner.let_go()

@@ -74,7 +74,7 @@ def weigh(root: Path, *below: str, without: Sequence[str] = ()) -> int:
 def _weighed(at: int, name: str, without: Sequence[str] = ()) -> int:
     size = 0
     with suppress(OSError):  # no folder, or not for us to look into
-        for each in _sizes(os.open(name, os.O_RDONLY | _ENTER, dir_fd=at), without):
+        for each in _sizes(_looked_through(at, name), without):
             size += each
     return size
 
@@ -92,9 +92,11 @@ def _sizes(here: int, without: Sequence[str]) -> Iterator[int]:
                 if len(way) == len(without) and [*(each.name for each in way[1:]), name] == [*without]:
                     continue
                 try:
-                    here = _stepped(here, name)
-                except OSError:  # gone, closed to us, or a link by now
+                    below = _looked_through(here, name)
+                except OSError:  # gone, a stranger's, or a link by now
                     continue
+                os.close(here)
+                here = below
                 way.append(_looked_into(here, name))
                 yield way[-1].size
             elif len(way) > 1:
@@ -204,6 +206,16 @@ def _brought_up(top: int, name: str, fresh: Iterator[str]) -> Iterator[OSError]:
 def _names(folder: int) -> list[str]:
     """Of an open folder, which has no path."""
     return os.listdir(folder)
+
+
+def _looked_through(at: int, name: str) -> int:
+    """Open, and all that is in it can be seen: a folder that its owner has closed would hide what it takes."""
+    with suppress(PermissionError):
+        folder = os.open(name, os.O_RDONLY | _ENTER, dir_fd=at)
+        if os.access(".", os.X_OK, dir_fd=folder):
+            return folder
+        os.close(folder)
+    return _entered(at, name)
 
 
 def _entered(at: int, name: str) -> int:
