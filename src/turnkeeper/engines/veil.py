@@ -320,6 +320,11 @@ def _rebuilt(value: Any, told: Iterator[str], masked: list[str]) -> Any:
     while waiting:
         place, key, above = waiting.pop()
         inside = place[key]
+        if (written := _written(inside)) is not None:
+            if (text := next(told)) != written:
+                place[key] = text
+                masked.append(above if place is top else _below(above, key))
+            continue
         pointer = above if place is top else _below(above, key)
         if isinstance(inside, dict):
             names = {name: next(told) if isinstance(name, str) else name for name in inside}
@@ -329,9 +334,6 @@ def _rebuilt(value: Any, told: Iterator[str], masked: list[str]) -> Any:
         elif isinstance(inside, list | tuple):
             place[key] = copied = list(inside)
             waiting += [(copied, at, pointer) for at, each in enumerate(copied) if not _is_small(each)]
-        elif (written := _written(inside)) is not None and (text := next(told)) != written:
-            place[key] = text
-            masked.append(pointer)
     return top[0]
 
 
