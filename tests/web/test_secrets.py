@@ -16,7 +16,7 @@ from tests.harness import SKILLS, Client, Json, Place, opened, settings_for
 from tests.spec.scripts import ANSWER, INTERACTIVE, Latch, script
 from tests.web.problems import assert_problem
 from tests.web.requests import DONE
-from turnkeeper.core.errors import Code, SettingsInvalid
+from turnkeeper.core.errors import Code, SecretNotGranted, SettingsInvalid
 from turnkeeper.runtime.secrets import FILE
 from turnkeeper.wiring import running
 
@@ -304,7 +304,7 @@ async def test_a_file_that_is_not_ours_stops_the_start(
     assert kept.read_text() == words
 
 
-async def test_a_name_that_is_reserved_by_now_is_passed_over(
+async def test_a_name_that_is_reserved_by_now_is_kept_and_given_to_nobody(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A new version knows more of them: it starts, gives nobody that one, and hides its value."""
@@ -315,9 +315,13 @@ async def test_a_name_that_is_reserved_by_now_is_passed_over(
     kept.write_text(json.dumps({"version": 1, "secrets": secrets}))
     kept.chmod(0o600)
     async with opened(tmp_path / "data") as place:
-        assert [each["name"] for each in await listed(place.client)] == ["FIRST_TOKEN"]
+        assert [each["name"] for each in await listed(place.client)] == ["FIRST_TOKEN", "GIT_ANYTHING"]
         assert place.house.secrecy.hide_text(OTHER) == "*" * len(OTHER)
-    assert "the secret GIT_ANYTHING is passed over" in caplog.text
+        with pytest.raises(SecretNotGranted, match="its name"):
+            place.house.secrets.given("needs", ["GIT_ANYTHING"])
+        place.house.secrets.revoke("FIRST_TOKEN", "needs")
+    assert OTHER in json.loads(kept.read_text())["secrets"]["GIT_ANYTHING"]["value"], "nothing is lost"
+    assert "the secret GIT_ANYTHING is given to nobody" in caplog.text
 
 
 async def test_what_a_killed_service_had_begun_to_write_is_gone(tmp_path: Path) -> None:

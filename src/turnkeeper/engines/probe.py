@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from turnkeeper.core.errors import SettingsInvalid
@@ -67,8 +68,9 @@ def settle(mode: SandboxMode, places: Places, limits: Limits) -> Sandbox:
 
 def tidy(data_dir: Path) -> None:
     """Of starts that were cut off. For who has the data directory. Blocking."""
-    for left in data_dir.glob(f"{PREFIX}*"):
-        shutil.rmtree(left, ignore_errors=True)
+    with suppress(OSError):  # empty folders that the next start finds as well
+        for left in data_dir.glob(f"{PREFIX}*"):
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def _trouble(tools: Tools, places: Places, limits: Limits) -> str | None:

@@ -67,15 +67,11 @@ class Secrets:
         self._lock = threading.Lock()
         with suppress(OSError):
             unfinished(path).unlink()  # of a service that was killed over it: it has values in it
-        found = _read(path)
-        secrecy.learn(secret.value for secret in found.values())
-        self._kept = {name: secret for name, secret in found.items() if not self._is_passed_over(name)}
-
-    def _is_passed_over(self, name: str) -> bool:
-        """An older version may have let it be called so. It is gone from the file with the next change."""
-        if why := rules.wrong_name(name):
-            _log.warning("the secret %s is passed over: its name %s", name[:100], why)
-        return why is not None
+        self._kept = _read(path)
+        secrecy.learn(secret.value for secret in self._kept.values())
+        for name in self._kept:
+            if why := rules.wrong_name(name):  # an older version may have let it be called so
+                _log.warning("the secret %s is given to nobody: its name %s", name[:100], why)
 
     def all(self) -> list[Secret]:
         return sorted(self._kept.values(), key=lambda secret: secret.name)
@@ -173,6 +169,9 @@ class Secrets:
 
 
 def _missing(secret: Secret | None, name: str, skill_id: str) -> dict[str, str] | None:
+    if why := rules.wrong_name(name):
+        fix = "ask for it in runner.json by another name, and set it by that"
+        return {"name": name, "why": f"cannot be given, since its name {why}", "fix": fix}
     if secret is None:
         fix = f"turnkeeper secrets set {name} && turnkeeper secrets grant {name} {skill_id}"
         return {"name": name, "why": "is not set", "fix": fix}

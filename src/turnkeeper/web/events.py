@@ -24,7 +24,7 @@ router = APIRouter(prefix="/v1/jobs", tags=["events"], responses=problems(503))
 log = logging.getLogger(__name__)
 
 HEARTBEAT_SEC = 15.0
-FIRST_PAGE, PAGE = 16, 500
+FIRST_PAGE, PAGE = 4, 500
 PAGE_BYTES = 256 * 1024
 """Read from the store at once: what a reader does not take is held for it, and there may be many of them."""
 MAX_DIGITS = 18
