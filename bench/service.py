@@ -1,0 +1,140 @@
+"""The service as its users have it: a process of its own, on loopback, with the tiny engine in the place of Codex."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from turnkeeper import beacon
+
+SKILLS = Path(__file__).parent / "skills"
+TOKEN = "a-token-for-the-benchmark"
+PATIENCE_SEC = 60.0
+
+
+class Service:
+    """Started by `service`. What it uses is read from the kernel, so that it need not tell."""
+
+    def __init__(self, process: subprocess.Popen[bytes], data_dir: Path, began: float) -> None:
+        self._process = process
+        self.data_dir = data_dir
+        self.began = began
+        self.pid = process.pid
+        self.host, self.port = "", 0
+
+    def found(self, url: str) -> None:
+        parts = urlsplit(url)
+        self.host, self.port = str(parts.hostname), int(parts.port or 0)
+
+    @property
+    def engine_log(self) -> Path:
+        return self.data_dir / "tiny.log"
+
+    @property
+    def cpu_sec(self) -> float:
+        """Of all its threads, and of none of its children."""
+        return time.clock_gettime_ns((~self.pid << 3) | 2) / 1e9
+
+    @property
+    def rss(self) -> int:
+        return _kilobytes(self._read("status"), "VmRSS") * 1024
+
+    @property
+    def peak_rss(self) -> int:
+        return _kilobytes(self._read("status"), "VmHWM") * 1024
+
+    def forget_peak(self) -> None:
+        Path(f"/proc/{self.pid}/clear_refs").write_text("5", encoding="ascii")
+
+    @property
+    def descriptors(self) -> int:
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
+
+    @property
+    def wake_ups(self) -> int:
+        """How often any of its threads has gone to sleep by itself: each time it was woken before."""
+        tasks = Path(f"/proc/{self.pid}/task").iterdir()
+        told = (
+            _field((task / "status").read_text(encoding="ascii"), "voluntary_ctxt_switches") for task in tasks
+        )
+        return sum(map(int, told))
+
+    @property
+    def children(self) -> int:
+        tasks = Path(f"/proc/{self.pid}/task").iterdir()
+        return sum(len((task / "children").read_text(encoding="ascii").split()) for task in tasks)
+
+    def _read(self, name: str) -> str:
+        return Path(f"/proc/{self.pid}/{name}").read_text(encoding="ascii")
+
+    def stop(self) -> None:
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(PATIENCE_SEC)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+@contextmanager
+def service(data_dir: Path, engine: Path, **settings: str) -> Iterator[Service]:
+    """Until it answers; `settings` as in the environment, without their prefix."""
+    data_dir.mkdir(exist_ok=True, parents=True)
+    beacon.put_out(data_dir)
+    told = {
+        "SLOTS": "64",
+        "PORT": "0",
+        "TOKEN": TOKEN,
+        "RATE_LIMIT": "0",  # one key stands for everybody here
+        "ALLOW_ROOT": "1",
+        "SANDBOX__MODE": "off",  # its cost is a line of its own
+        "ENGINES__CODEX__COMMAND": str(engine),
+        "ENGINES__CODEX__ENV": f"TINY_LOG={data_dir / 'tiny.log'}",
+        **settings,
+    }
+    env = {name: value for name, value in os.environ.items() if not name.startswith("TURNKEEPER_")}
+    env |= {f"TURNKEEPER_{name}": value for name, value in told.items()} | {"CODEX_API_KEY": "none-is-needed"}
+    words = [
+        sys.executable,
+        "-m",
+        "turnkeeper",
+        "serve",
+        "--data-dir",
+        str(data_dir),
+        "--skills-dir",
+        str(SKILLS),
+    ]
+    with (data_dir / "service.log").open("ab") as log:
+        began = time.monotonic()
+        process = subprocess.Popen(words, env=env, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+    started = Service(process, data_dir, began)
+    try:
+        started.found(_address(process, data_dir))
+        yield started
+    finally:
+        started.stop()
+
+
+def _address(process: subprocess.Popen[bytes], data_dir: Path) -> str:
+    until = time.monotonic() + PATIENCE_SEC
+    while time.monotonic() < until and process.poll() is None:
+        if (found := beacon.seen(data_dir)) is not None:
+            return found.url
+        time.sleep(0.002)
+    log = (data_dir / "service.log").read_text(errors="replace")
+    raise RuntimeError(f"the service did not start:\n{log[-4000:]}")
+
+
+def _kilobytes(text: str, name: str) -> int:
+    return int(_field(text, name).split()[0])
+
+
+def _field(text: str, name: str) -> str:
+    return next(line.partition(":")[2].strip() for line in text.splitlines() if line.startswith(f"{name}:"))
