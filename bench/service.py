@@ -55,7 +55,7 @@ class Service:
 
     @property
     def descriptors(self) -> int:
-        return len(os.listdir(f"/proc/{self.pid}/fd"))
+        return sum(1 for _ in Path(f"/proc/{self.pid}/fd").iterdir())
 
     @property
     def wake_ups(self) -> int:
