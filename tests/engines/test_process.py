@@ -256,7 +256,7 @@ async def test_raw_bytes_are_kept_and_lines_found_in_them(tmp_path: Path) -> Non
     data = b"one\r\n\n\xff\xfe\0\xe2\x80\xa8 two\nno newline"
     async with engine(tmp_path, *python(f"os.write(1, {data!r}); os.write(2, b'last words')")) as it:
         await it.exits()
-        await it.process.sync()
+        it.process.sync()
         assert it.stdout.read_bytes() == data
         assert it.stderr.read_bytes() == b"last words"
         assert it.said() == [b"one", b"", b"\xff\xfe\0\xe2\x80\xa8 two", b"no newline"]
@@ -442,7 +442,7 @@ async def test_redirect(tmp_path: Path) -> None:
         it.process.redirect(tmp_path / "stdout3", tmp_path / "stderr3")
         it.process.write(b"ee\n")
         await it.says(b"three")
-        await it.process.sync()
+        it.process.sync()
         assert [(line.offset, line.length) for _, line in it.lines] == [(0, 4), (0, 4), (13, 6)]
         it.process.close_stdin()
         await it.exits()

@@ -18,6 +18,7 @@ import pytest
 from tests.crash.restarts import CUT_OFF, RECORD, started
 from tests.harness import PATIENCE, SKILLS, Json, Place, opened, settings_for, states, wait_for_file
 from turnkeeper.core import questions
+from turnkeeper.core.change import Change
 from turnkeeper.core.errors import Code
 from turnkeeper.core.run import Mode, Permissions, Run
 from turnkeeper.core.statechart import State, Trigger, next_state
@@ -32,7 +33,7 @@ from turnkeeper.runtime.house import House, Parts
 from turnkeeper.runtime.intake import JobRequest, Policy
 from turnkeeper.skills.install import Library
 from turnkeeper.skills.package import Shelf
-from turnkeeper.store.base import Notice
+from turnkeeper.store.base import Notice, Stale
 from turnkeeper.store.sqlite import SqliteStore
 
 AGENT = Path(__file__).parents[1] / "fakes" / "asking_agent.py"
@@ -252,9 +253,15 @@ async def test_a_permission_that_was_given_to_nobody_ends_the_run_at_once(tmp_pa
 
 
 class Crossed(SqliteStore):
-    """Once, when it is told to, something else happens after a run was read and before its reader can write."""
+    """Once, when it is told to, whoever wants to write has to read the run again, and something else happens after it
+    was read and before its reader can write."""
 
     meanwhile: Callable[[], Awaitable[object]] | None = None
+
+    async def commit(self, change: Change) -> Run:
+        if self.meanwhile is not None:
+            raise Stale(change.after.id)
+        return await super().commit(change)
 
     async def run(self, run_id: str) -> Run | None:
         found = await super().run(run_id)

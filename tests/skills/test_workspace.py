@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.skills.folders import skill_at
+from turnkeeper.skills.image import Images
 from turnkeeper.skills.package import load
 from turnkeeper.skills.workspace import RunFolder, discard
 
@@ -31,8 +32,8 @@ def frozen(folder: RunFolder, root: Path) -> Path:
     """The run's copy of the skill, patched by a line at its end."""
     at = folder.home / ".agent" / "skills" / root.name
     folder.make()
-    folder.copy_skill(root)
-    folder.place_skill(at, lambda text: text + b" And more.")
+    folder.copy_skill(root, Images(), lambda text: text + b" And more.")
+    folder.place_skill(at)
     return at
 
 

@@ -111,6 +111,10 @@ class RawFile:
         self._room = keep - self.size
 
     @property
+    def is_empty(self) -> bool:
+        return self._room == self.keep
+
+    @property
     def is_full(self) -> bool:
         return self._room < 0
 

@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
-from turnkeeper.engines import census, sockets
+from turnkeeper.engines import census, orphans, sockets
 from turnkeeper.engines.census import Found, Pulse
 from turnkeeper.engines.lines import KEEP, Line, LineAssembler, RawFile
 from turnkeeper.engines.spawn import Command, failed, start
@@ -83,6 +83,7 @@ class Process:
         """
         asyncio.get_running_loop()  # raises before anything was started
         _reap()
+        orphans.take_in()
         with contextlib.ExitStack() as undo:
             try:
                 with around(Deed.MAKE_LOGS):
@@ -144,6 +145,7 @@ class Process:
         )
         self._keep = raw[0].keep
         self.pid = popen.pid
+        orphans.started(self.pid)
         self.mark = mark
         self.last_byte_at: float | None = None
         # A task that is cancelled while it awaits a future cancels that future: use asyncio.wait or shield.
@@ -275,14 +277,11 @@ class Process:
             stream.raw = raw
             self._store(stream, stream.lines.move(raw.size))
 
-    async def sync(self) -> None:
-        """The raw bytes handed on so far are on the disk when this returns."""
+    def sync(self) -> None:
+        """The raw bytes handed on so far are on the disk when this returns. Blocking."""
         for stream in self._streams:
-            if stream.raw.fd is not None:
-                # A copy, since a redirect may close the original under the thread's hands.
-                copy = os.dup(stream.raw.fd)
-                # Shielded, since a call that is cancelled before it starts would never close it.
-                await asyncio.shield(self._loop.run_in_executor(None, _sync, copy))
+            if stream.raw.fd is not None and not stream.raw.is_empty:
+                os.fsync(stream.raw.fd)
 
     def _on_readable(self, stream: _Stream) -> None:
         until = self._loop.time() + _SLICE_SEC
@@ -382,8 +381,20 @@ class Process:
             return Exit(code=status.si_status, signal=None)
         return Exit(code=None, signal=status.si_status)
 
+    @property
+    def has_exited(self) -> bool:
+        """Asked of the kernel: our own watcher may not have been told yet."""
+        if self._ended is not None:
+            return True
+        try:
+            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:
+            return True
+
     async def leftovers(self) -> list[Found]:
         """What of the tree is alive, be the engine itself gone or not."""
+        if self._ended is not None and not orphans.may_be_there():
+            return []
         walls = self._keepers
         found = await census.patiently(partial(census.find, self.mark, roots=self._roots))
         inside = [each for each in found if not any(census.same(each, wall) for wall in walls)]
@@ -450,8 +461,9 @@ class Process:
             self._drop_pipe(stream)
             stream.raw.close()
         self.exited.cancel()
-        if self._popen.poll() is None and self._popen not in _unreaped:
+        if self._popen not in _unreaped:
             _unreaped.append(self._popen)
+        _reap()
 
 
 @dataclass(slots=True)
@@ -490,7 +502,9 @@ _unreaped: list[subprocess.Popen[bytes]] = []
 
 
 def _reap() -> None:
-    _unreaped[:] = [popen for popen in _unreaped if popen.poll() is None]
+    for popen in [popen for popen in _unreaped if popen.poll() is not None]:
+        orphans.reaped(popen.pid)
+        _unreaped.remove(popen)
 
 
 def _pipe() -> tuple[int, int]:
@@ -498,13 +512,6 @@ def _pipe() -> tuple[int, int]:
         return os.pipe2(os.O_CLOEXEC)
     except OSError as error:
         raise failed(error, "program", "the sandbox cannot be watched") from error
-
-
-def _sync(fd: int) -> None:
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _readable_bytes(fd: int) -> int:

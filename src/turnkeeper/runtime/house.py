@@ -150,9 +150,9 @@ class House:
         run = notice.run
         if run is None:
             return
-        self.worker.hear(notice)
         if notice.enqueue:
             self.dispatcher.offer(Ticket.of(run))
+        self.worker.hear(notice)  # after the offer: who has just got a slot need not read the run again
         if run.state.is_terminal:
             self.dispatcher.withdraw(run.id)
         if run.due_at is not None:

@@ -20,27 +20,33 @@ PAUSES_SEC = (0.1, 0.5, 2.0)
 LOGIN_TRIES, LOGIN_PAUSE_SEC = 120, 0.5
 
 
-async def spawn(session: Session, mark: str, logs: Sequence[Path]) -> None:
+async def spawn(session: Session, mark: str, logs: Sequence[Path], keep: Callable[[], None]) -> None:
+    """`keep`: what is to be on the disk before the process is there. Blocking."""
     try:
-        await retried(partial(_move_in, session))
+        await retried(partial(_move_in, session, keep))
         await retried(partial(_start, session, mark, logs))
     except BaseException:
         await asyncio.to_thread(session.move_out)
         raise
 
 
-async def _move_in(session: Session) -> None:
+async def _move_in(session: Session, keep: Callable[[], None]) -> None:
     """Somebody may be trying the engine by hand, with the same login: that is over soon."""
     for tries_left in reversed(range(LOGIN_TRIES)):
         with staging():
             try:
-                await asyncio.to_thread(session.move_in)
+                await asyncio.to_thread(_keep_and_move_in, session, keep)
             except LoginBusy:
                 if not tries_left:
                     raise
             else:
                 return
         await asyncio.sleep(LOGIN_PAUSE_SEC)
+
+
+def _keep_and_move_in(session: Session, keep: Callable[[], None]) -> None:
+    keep()
+    session.move_in()
 
 
 async def _start(session: Session, mark: str, logs: Sequence[Path]) -> None:
@@ -62,7 +68,9 @@ async def retried(call: Callable[[], Awaitable[T]]) -> T:
     return await call()
 
 
-def redirect(session: Session, logs: Sequence[Path]) -> None:
+async def redirect(session: Session, logs: Sequence[Path], keep: Callable[[], None]) -> None:
+    with staging():
+        await asyncio.to_thread(keep)
     try:
         session.process.redirect(*logs)
     except OSError as error:

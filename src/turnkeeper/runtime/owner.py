@@ -6,6 +6,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -37,11 +38,17 @@ class Owner:
         self.run_id = run_id
         self.lease = uuid.uuid4().hex
         self.session: Session | None = None
+        self._run: Run | None = None
+        """As it was last heard of. Whoever writes by one that is older than the store's is refused, and reads it."""
         self.interrupted: asyncio.Future[Interrupt] = asyncio.get_running_loop().create_future()
         self.replied = asyncio.Event()
         self._survivors: list[Found] = []
         self._unreturned: list[RunWarning] = []
         self._store = store
+
+    @property
+    def has_process(self) -> bool:
+        return self.session is not None and self.session.is_alive
 
     def interrupt(self, why: Interrupt) -> None:
         if not self.interrupted.done():
@@ -51,7 +58,8 @@ class Owner:
         return self.interrupted.done() and self.interrupted.result() is why
 
     def hear(self, run: Run) -> None:
-        """Somebody else changed the run: told to end, or answered."""
+        """The run was changed, perhaps by somebody else: told to end, or answered."""
+        self._run = run
         if run.lease != self.lease:
             return
         if run.ending is not None:
@@ -68,19 +76,28 @@ class Owner:
             replied.cancel()
         return self.replied.is_set() and not self.interrupted.done()
 
+    async def look(self) -> Run | None:
+        return self._run or await self.patiently(partial(self._store.run, self.run_id))
+
+    async def write(self, change: Change) -> Run:
+        """Or Stale: then the next look is at the store."""
+        try:
+            return await self.patiently(partial(self._store.commit, change))
+        except Stale:
+            self._run = None
+            raise
+
     async def commit(self, decide: Decide) -> Run:
-        """Reads, decides and writes until the guard holds: who else changed the run is taken into account."""
+        """Looks, decides and writes until the guard holds: who else changed the run is taken into account."""
         while True:
-            run = await self.patiently(partial(self._store.run, self.run_id))
+            run = await self.look()
             if run is None or run.lease != self.lease:
                 raise Lost
             change = await decide(run)
             if change is None:
                 return run
-            try:
-                return await self.patiently(partial(self._store.commit, change))
-            except Stale:
-                continue
+            with suppress(Stale):
+                return await self.write(change)
 
     async def patiently(self, call: Callable[[], Awaitable[T]]) -> T:
         """A full disk is no verdict on a run: it keeps its slot until the database is back, or the service stops."""
@@ -99,7 +116,7 @@ class Owner:
         if session is not None:
             with around(Deed.LET_GO):
                 self._survivors = await (session.leave() if gently else session.end())
-            unreturned = await asyncio.to_thread(session.move_out)
+            unreturned = [] if session.has_left() else await asyncio.to_thread(session.move_out)
             for problem in unreturned:
                 log.warning("run=%s %s", self.run_id, problem.message)
             self._unreturned += unreturned

@@ -26,7 +26,7 @@ from turnkeeper.engines.spawn import Command
 from turnkeeper.engines.veil import Known
 from turnkeeper.runtime.waits import first
 from turnkeeper.skills.clearing import clear, weigh
-from turnkeeper.skills.workspace import discard
+from turnkeeper.skills.workspace import discard, is_gone
 
 if TYPE_CHECKING:
     from turnkeeper.runtime.turns import Turn
@@ -85,13 +85,20 @@ class Session:
     def move_in(self) -> None:
         """Before the process: a place for its temporary files, and the operator's login if it needs that. Blocking."""
         start = self._start
-        # Of a turn that a crash cut off. What keeps it from going is raised: a shortage passes, and is tried again.
-        clear(start.scratch.parent, start.scratch.name)
-        start.scratch.mkdir(mode=0o700, parents=True)
+        try:
+            start.scratch.mkdir(mode=0o700, parents=True)
+        except FileExistsError:
+            # Of a turn that a crash cut off. What keeps it from going is raised: a shortage passes, and is tried again.
+            clear(start.scratch.parent, start.scratch.name)
+            start.scratch.mkdir(mode=0o700)
         if start.login_files:
             self._lent = lend(start.login_files, start.home, start.note)
             if self.known is not None:
                 self.known.learn(self._lent.secrets)
+
+    def has_left(self) -> bool:
+        """When nothing of the process is alive: whether nothing was lent to it, and it has left nothing about."""
+        return self._lent is None and is_gone(self._start.scratch)
 
     def move_out(self) -> list[RunWarning]:
         """When nothing of the process is alive, also if it never was. Blocking."""
@@ -150,7 +157,8 @@ class Session:
         and once it is dead nobody can tell any more."""
         if self._placed is not turn:
             self._placed = turn
-            self.oom_kills = memory.oom_kills(self.process.pid, self.oom_kills)
+            if not self.process.has_exited:
+                self.oom_kills = memory.oom_kills(self.process.pid, self.oom_kills)
 
     def _hear_aside(self, line: Line) -> None:
         """Between two turns nothing counts; but an agent that asks for something must not wait for ever."""

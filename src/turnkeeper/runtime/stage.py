@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from turnkeeper.runtime.secrecy import Secrecy
 from turnkeeper.runtime.secrets import Secrets
 from turnkeeper.runtime.session import Start
 from turnkeeper.skills import artifacts, patch, prompt, schema
+from turnkeeper.skills.image import Images
 from turnkeeper.skills.output import Files
 from turnkeeper.skills.package import Shelf
 from turnkeeper.skills.workspace import RunFolder
@@ -69,6 +71,10 @@ class Scene:
     skill_id: str
     secrets: tuple[str, ...] = ()
     """The names of those that the process is given."""
+    start: Start | None = None
+    """Of a new process; None: there is one to go on with."""
+    grown: RunWarning | None = None
+    """What the session that is to be resumed has come to."""
 
 
 class Stage:
@@ -91,48 +97,35 @@ class Stage:
         self._shelf = shelf
         self._engines = engines
         self._runs_dir = runs_dir
+        self._images = Images()
         self.lent = runs_dir.parent / "lent"
         """Notes on the logins that processes have been lent."""
 
     def folder(self, run_id: str) -> RunFolder:
         return RunFolder(self._runs_dir / run_id)
 
-    async def set(self, run: Run, attempt: Attempt) -> Scene:
-        """Files are touched on a thread: a slow disk must not stop the event loop."""
-        answered = await self._store.answered_before(run.id, attempt.attempt_number)
-        is_again = attempt.next_turn is NextTurn.CONTINUE
+    async def set(self, run: Run, attempt: Attempt, *, is_fresh: bool) -> Scene:
+        """`is_fresh`: it needs a process. Files are touched on a thread: a slow disk must not stop the event loop."""
+        is_first, is_again = attempt.attempt_number == 1, attempt.next_turn is NextTurn.CONTINUE
+        answered = None if is_first else await self._store.answered_before(run.id, attempt.attempt_number)
         asked = await self._store.interactions(run.id) if is_again and run.questions else []
         later = [each for each in asked if each.attempt_number == attempt.attempt_number]
-        return await asyncio.to_thread(self._set, run, attempt, answered, later)
+        words = partial(self._words, run, attempt, answered, later)
+        return await asyncio.to_thread(self._set, run, attempt, words, is_fresh)
 
-    async def files(self, scene: Scene, contract: Contract) -> Files:
-        """The artifacts as the turn left them; a skill that neither declares nor reports any is spared the look."""
+    def files(self, scene: Scene, contract: Contract) -> Files:
+        """The artifacts as the turn left them; a skill that neither declares nor reports any is spared the look.
+        Blocking."""
         rules = contract.artifacts
         if not rules and contract.output_schema is not None:
             return Files()
-        found = await asyncio.to_thread(artifacts.find, scene.plan.workspace, rules)
+        found = artifacts.find(scene.plan.workspace, rules)
         there = tuple(self.secrecy.hide_text(file.path) for file in found if not file.is_link)
         return Files(there, tuple(artifacts.missing(rules, found)))
 
-    async def keep_words(self, scene: Scene, run: Run, words: bytes) -> None:
-        """What the turn is begun with, beside what it answers: with it the turn can be played by hand."""
-        path = scene.folder.raw(run.attempt_number, run.try_number, "stdin")
-        with staging():
-            await asyncio.to_thread(path.write_bytes, words)
-
-    async def weigh(self, scene: Scene) -> RunWarning | None:
-        """What the session that is to be resumed has grown to: a CLI reads all of it, each time."""
-        if scene.plan.session is None:
-            return None
-        engine = scene.engine
-        size = await asyncio.to_thread(scene.folder.home_size, sessions_in(engine), engine.skills_dir)
-        told = f"what {scene.engine.name} keeps of its session has grown to {size // MB} MB"
-        if size > SESSION_MAX:
-            raise StageFailed(Code.SESSION_TOO_LARGE, f"{told}; at most {SESSION_MAX // MB} MB are resumed")
-        return RunWarning(Warn.SESSION_LARGE, told) if size > SESSION_LARGE else None
-
-    async def start(self, scene: Scene) -> Start:
-        return await asyncio.to_thread(self._start, scene)
+    def keep_words(self, scene: Scene, run: Run, words: bytes) -> None:
+        """What the turn is begun with, beside what it answers: with it the turn can be played by hand. Blocking."""
+        scene.folder.raw(run.attempt_number, run.try_number, "stdin").write_bytes(words)
 
     def plan(self, run: Run) -> TurnPlan:
         folder, job = self.folder(run.id), run.job
@@ -161,25 +154,34 @@ class Stage:
                 Code.ENGINE_NOT_FOUND, f"the engine {name!r} is not known here any more"
             ) from None
 
-    def _set(
-        self, run: Run, attempt: Attempt, answered: Interaction | None, later: Sequence[Interaction]
-    ) -> Scene:
+    def _set(self, run: Run, attempt: Attempt, words: Callable[[], str], is_fresh: bool) -> Scene:
         folder = self.folder(run.id)
         with staging():
-            folder.make()
-            if attempt.attempt_number == 1 and attempt.next_turn in (NextTurn.START, NextTurn.RESTART):
+            is_new = folder.make()
+            if (
+                not is_new
+                and attempt.attempt_number == 1
+                and attempt.next_turn in (NextTurn.START, NextTurn.RESTART)
+            ):
                 folder.clear_workspace()  # no engine has been there yet
             if run.handle is None:
                 self._freeze(run, folder)
-            words = self._words(run, attempt, answered, later)
-            return Scene(
+            scene = Scene(
                 self.engine(run.job.engine),
                 self.plan(run),
-                words,
+                words(),
                 folder,
                 skill_id=run.job.skill_id,
                 secrets=run.job.contract.secrets,
             )
+            return self._with_start(scene) if is_fresh else scene
+
+    def _with_start(self, scene: Scene) -> Scene:
+        session = scene.plan.session
+        if session is not None and not session.loadable:
+            gone = "the resident process is gone, and its session cannot be loaded"
+            raise StageFailed(Code.INTERACTION_PROCESS_LOST, gone)
+        return replace(scene, grown=_weighed(scene), start=self._start(scene))
 
     def _skill_dir(self, run: Run) -> Path:
         return self.folder(run.id).home / self.engine(run.job.engine).skills_dir / run.job.skill_id
@@ -193,9 +195,13 @@ class Stage:
         while skill is not copied:
             skill = copied
             with self._unless_replaced(run, skill):
-                folder.copy_skill(Path(skill.root))
+                folder.copy_skill(
+                    Path(skill.root),
+                    self._images,
+                    lambda text: patch.patched(text, job.contract, job.mode, where),
+                )
             copied = self._same_skill(run)
-        folder.place_skill(at, lambda text: patch.patched(text, job.contract, job.mode, where))
+        folder.place_skill(at)
 
     @contextmanager
     def _unless_replaced(self, run: Run, skill: Skill) -> Iterator[None]:
@@ -239,9 +245,8 @@ class Stage:
         ]
 
     def _start(self, scene: Scene) -> Start:
-        with staging():
-            launch = self._with_secrets(scene, scene.engine.launch(scene.plan))
-            scene.folder.write_home(launch.files)
+        launch = self._with_secrets(scene, scene.engine.launch(scene.plan))
+        scene.folder.write_home(launch.files)
         note = self.lent / f"{scene.folder.root.name}.json"
         start = start_of(launch, scene.plan, note, self.sandbox)
         self.secrecy.learn(start.command.secrets)
@@ -276,6 +281,18 @@ class Stage:
             return words
         said = [permission.decide(each.question, each.answer).words for each in later if each.answer]
         return prompt.cut_off("\n\n".join([words, *filter(None, said)]))
+
+
+def _weighed(scene: Scene) -> RunWarning | None:
+    """What the session that is to be resumed has grown to: a CLI reads all of it, each time."""
+    if scene.plan.session is None:
+        return None
+    engine = scene.engine
+    size = scene.folder.home_size(sessions_in(engine), engine.skills_dir)
+    told = f"what {engine.name} keeps of its session has grown to {size // MB} MB"
+    if size > SESSION_MAX:
+        raise StageFailed(Code.SESSION_TOO_LARGE, f"{told}; at most {SESSION_MAX // MB} MB are resumed")
+    return RunWarning(Warn.SESSION_LARGE, told) if size > SESSION_LARGE else None
 
 
 def start_of(launch: Launch, plan: TurnPlan, note: Path, sandbox: Sandbox) -> Start:

@@ -38,6 +38,7 @@ NOBODY = 0
 STDERR_LINES = 20
 STDERR_CHARS = 2000
 
+OWN = memory.Own()
 UNPARSED_LINES = 10
 """Of stdout: what is remembered of those that nobody understood."""
 
@@ -80,7 +81,7 @@ class Turn:
         if transcript.handle is not None:
             self._opened.set_result(None)
         self._pieces = Pieces(session.secrets, session.known)
-        session.oom_kills = memory.oom_kills()
+        session.oom_kills = OWN.kills()
         self._stderr: deque[str] = deque(maxlen=STDERR_LINES)
         self.unparsed = 0
         """Lines of stdout that nobody understood."""

@@ -13,7 +13,7 @@ from turnkeeper.core import asking, gate, lifecycle
 from turnkeeper.core.change import Change, TurnReport
 from turnkeeper.core.errors import Code, StorageUnavailable, Warn
 from turnkeeper.core.fcmp import Event
-from turnkeeper.core.run import Attempt, Failure, Run, RunWarning
+from turnkeeper.core.run import Attempt, Failure, Question, Run, RunWarning
 from turnkeeper.core.statechart import State
 from turnkeeper.core.turn import Transcript
 from turnkeeper.engines.sandbox import Sandbox
@@ -46,8 +46,20 @@ class Played:
     transcript: Transcript
     how: HowEnded
     was_started: bool = False
+    scene: Scene | None = None
+    """What it was played on, if it was."""
     rest: Sequence[Event] = ()
     warnings: list[RunWarning] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Concluded:
+    """What follows from a turn that is over."""
+
+    judged: Judgement
+    question: Question | None
+    warnings: Sequence[RunWarning]
+    """About the form of the question."""
 
 
 class Worker:
@@ -112,7 +124,7 @@ class Worker:
     async def _claim(self, owner: Owner) -> tuple[Run, Attempt] | None:
         """`turn.started` under our lease; None if the run has nothing for us to do (any more)."""
         while not owner.is_told(Interrupt.STOPPING):
-            run = await owner.patiently(partial(self._store.run, owner.run_id))
+            run = await owner.look()
             if (
                 run is None
                 or run.state is not State.QUEUED
@@ -128,7 +140,7 @@ class Worker:
             assert change.attempt is not None
             try:
                 with around(Deed.CLAIM):
-                    started = await owner.patiently(partial(self._store.commit, change))
+                    started = await owner.write(change)
             except Stale:
                 continue
             owner.replied.clear()  # the reply that is played now; the next can only come after the next question
@@ -141,80 +153,68 @@ class Worker:
         recorder = Recorder(self._store, _batch(run, owner), lambda: owner.interrupt(Interrupt.LOST))
         played = Played(run, attempt, transcript, HowEnded(kind=gate.ExitKind.ENDED_BY_US))
         try:
-            scene = await owner.patiently(partial(launching.retried, partial(self._stage.set, run, attempt)))
+            scene = await self._set(owner, run, attempt)
             turn = await self._begin(owner, scene, played, recorder)
         except StageFailed as failed:
             played.how = HowEnded(kind=gate.ExitKind.NONZERO, fault=Failure(failed.code, failed.message))
         else:
             if turn is not None:
-                how = await self._pauses.play(owner, turn, recorder, played.attempt)
+                played.scene = scene
+                played.how = await self._pauses.play(owner, turn, recorder, played.attempt)
                 self.unparsed[run.job.engine] += turn.unparsed
-                played.how = await self._with_files(how, scene, run)
-                played.warnings += [*turn.warnings, *await asyncio.to_thread(_replaced, played.attempt)]
+                played.warnings += turn.warnings
         played.rest = await recorder.close()
         return await self._finish(owner, played)
 
-    async def _with_files(self, how: HowEnded, scene: Scene, run: Run) -> HowEnded:
-        try:
-            return replace(how, files=await self._stage.files(scene, run.job.contract))
-        except StorageUnavailable as error:
-            return _faulty(how, error.message)
+    async def _set(self, owner: Owner, run: Run, attempt: Attempt) -> Scene:
+        """With the start of a process, if there is none to go on with."""
+        while True:
+            if not owner.has_process:
+                await owner.let_go()
+            is_fresh = owner.session is None
+            look = partial(self._stage.set, run, attempt, is_fresh=is_fresh)
+            scene = await owner.patiently(partial(launching.retried, look))
+            if is_fresh or owner.has_process:  # it may have ended meanwhile
+                return scene
 
     async def _begin(self, owner: Owner, scene: Scene, played: Played, recorder: Recorder) -> Turn | None:
         """The process and the first words to it; None if we are told to let go before anything is started."""
-        run, fresh = played.run, None
-        logs = [scene.folder.raw(run.attempt_number, run.try_number, name) for name in ("stdout", "stderr")]
-        if owner.session is None or not owner.session.is_alive:
-            await owner.let_go()
-            fresh = await self._prepare(run, scene)
-            grown = await self._stage.weigh(scene)
-            played.warnings += [grown] if grown else []
-            played.warnings += _unwalled(run, self._stage.sandbox)
         if owner.interrupted.done():
             return None
         played.was_started = True
-        session = fresh or owner.session
-        assert session is not None
+        run, session = played.run, owner.session or _new_session(scene, played.run)
         played.attempt = replace(played.attempt, launch=session.record)
-        if fresh is not None:
-            await launching.spawn(
-                fresh, f"{self._store.data_id}/{run.id}/{run.attempt_number}.{run.try_number}", logs
-            )
-            owner.session = fresh
+        words = session.dialect.begin(scene.prompt)
+        keep = partial(self._stage.keep_words, scene, run, words)
+        logs = [scene.folder.raw(run.attempt_number, run.try_number, name) for name in ("stdout", "stderr")]
+        if owner.session is None:
+            played.warnings += [scene.grown] if scene.grown else []
+            played.warnings += _unwalled(run, self._stage.sandbox)
+            mark = f"{self._store.data_id}/{run.id}/{run.attempt_number}.{run.try_number}"
+            await launching.spawn(session, mark, logs, keep)
+            owner.session = session
         else:
-            launching.redirect(session, logs)
+            await launching.redirect(session, logs, keep)
         # With no wait in between: whatever a resident says from here on is of this turn.
         turn = Turn(session, played.transcript, recorder, self._clock)
-        words = session.dialect.begin(scene.prompt)
         played.attempt = replace(played.attempt, born=turn.born)
         recorder.bear(turn.born, session.record)
-        await self._stage.keep_words(scene, run, words)
         with around(Deed.SPEAK):
             turn.begin(words)
         return turn
-
-    async def _prepare(self, run: Run, scene: Scene) -> Session:
-        if run.handle is not None and not run.handle.loadable:
-            gone = "the resident process is gone, and its session cannot be loaded"
-            raise StageFailed(Code.INTERACTION_PROCESS_LOST, gone)
-        start = await launching.retried(partial(self._stage.start, scene))
-        return Session(start, scene.engine.dialect(scene.plan), run.job.timeouts)
 
     async def _finish(self, owner: Owner, played: Played) -> Run:
         """Everything is dead and on disk before the change that says so is committed."""
         if owner.is_told(Interrupt.LOST):
             raise Lost
-        secrecy, how = self._stage.secrecy, played.how
-        played.how = replace(
-            how, fault=secrecy.hide_failure(how.fault), timeout=secrecy.hide_failure(how.timeout)
-        )
-        played.warnings = secrecy.hide_warnings(played.warnings)
         if owner.session is not None:
             owner.session.turn = None
-            with around(Deed.SYNC_LOGS):
-                played.how = await _synced(owner.session, played.how)
+        known = await owner.look() or played.run
+        with around(Deed.SYNC_LOGS):
+            concluded = await asyncio.to_thread(self._wrap_up, played, owner.session, known)
 
         async def decide(run: Run) -> Change:
+            nonlocal concluded
             if run.is_paused and run.ending is None:
                 how = played.how
                 await owner.let_go()
@@ -225,17 +225,34 @@ class Worker:
             if owner.is_told(Interrupt.STOPPING) and played.how.is_cut_off and run.ending is None:
                 await owner.let_go()
                 return self._cut_off(run, played, _said(played, owner.parting))
-            how = replace(played.how, canceled=run.ending is not None)
-            judged = await asyncio.to_thread(judging.judge, run, played.transcript, how)
-            if not (isinstance(judged.verdict, gate.Wait) and run.is_sticky):
+            if concluded.judged.how.canceled != (run.ending is not None):  # told to end in this very moment
+                concluded = await asyncio.to_thread(_conclude, played, run)
+            verdict = concluded.judged.verdict
+            if not (isinstance(verdict, gate.Wait) and run.is_sticky):
                 await owner.let_go(gently=True)
-            report = await asyncio.to_thread(_report, judged, played, owner.parting)
-            return lifecycle.finish_turn(run, played.attempt, judged.verdict, report, self._clock())
+            report = _report(concluded, played, owner.parting)
+            return lifecycle.finish_turn(run, played.attempt, verdict, report, self._clock())
 
         with around(Deed.FINISH):
             run = await owner.commit(decide)
         log.info("run=%s turn %s ended: %s", run.id, run.attempt_number, run.state.value)
         return run
+
+    def _wrap_up(self, played: Played, session: Session | None, run: Run) -> Concluded:
+        """What else is to be known of a turn that is over, its bytes on the disk, and what follows. Blocking: files are
+        looked for and synced, and long messages and large schemas take their time."""
+        how, hide = played.how, self._stage.secrecy.hide_failure
+        if played.scene is not None:
+            played.warnings += _replaced(played.attempt)
+            try:
+                how = replace(how, files=self._stage.files(played.scene, run.job.contract))
+            except StorageUnavailable as error:
+                how = _faulty(how, error.message)
+        if session is not None:
+            how = _synced(session, how)
+        played.how = replace(how, fault=hide(how.fault), timeout=hide(how.timeout))
+        played.warnings = self._stage.secrecy.hide_warnings(played.warnings)
+        return _conclude(played, run)
 
     def _cut_off(self, run: Run, played: Played, report: TurnReport) -> Change:
         """The service stops on purpose: the turn goes on at the next start, and it does not count."""
@@ -311,10 +328,15 @@ def _batch(run: Run, owner: Owner) -> Batch:
     )
 
 
-async def _synced(session: Session, how: HowEnded) -> HowEnded:
+def _new_session(scene: Scene, run: Run) -> Session:
+    assert scene.start is not None
+    return Session(scene.start, scene.engine.dialect(scene.plan), run.job.timeouts)
+
+
+def _synced(session: Session, how: HowEnded) -> HowEnded:
     """No verdict stands on bytes that may not be there tomorrow."""
     try:
-        await session.process.sync()
+        session.process.sync()
     except OSError as error:
         log.error("%s: its raw log is not on the disk: %s", session.process.mark, error)
         return _faulty(how, f"the raw log cannot be kept: {error.strerror}")
@@ -354,14 +376,19 @@ def _said(played: Played, parting: Sequence[RunWarning]) -> TurnReport:
     )
 
 
-def _report(judged: Judgement, played: Played, parting: Sequence[RunWarning]) -> TurnReport:
-    """Everything of the turn that goes into the change that ends it. Blocking: it may parse YAML."""
-    claim, report = judged.finding.claim, _said(played, parting)
-    warnings = list(report.warnings)
-    question = None
-    if isinstance(judged.verdict, gate.Wait):
-        question, about = asking.question(played.transcript.messages, load_yaml)
-        warnings += about
+def _conclude(played: Played, run: Run) -> Concluded:
+    """Blocking: long messages and large schemas take their time, and so does YAML."""
+    how = replace(played.how, canceled=run.ending is not None)
+    judged = judging.judge(run, played.transcript, how)
+    if not isinstance(judged.verdict, gate.Wait):
+        return Concluded(judged, None, ())
+    return Concluded(judged, *asking.question(played.transcript.messages, load_yaml))
+
+
+def _report(concluded: Concluded, played: Played, parting: Sequence[RunWarning]) -> TurnReport:
+    """Everything of the turn that goes into the change that ends it."""
+    judged, report = concluded.judged, _said(played, parting)
+    claim, warnings = judged.finding.claim, [*report.warnings, *concluded.warnings]
     if isinstance(judged.verdict, gate.Cancel) and played.was_started and report.handle is None:
         untold = "the run was canceled before its engine had named a session: nothing of it can be resumed"
         warnings.append(RunWarning(Warn.SESSION_NOT_NAMED, untold))
@@ -370,7 +397,7 @@ def _report(judged: Judgement, played: Played, parting: Sequence[RunWarning]) ->
     return replace(
         report,
         warnings=warnings,
-        question=question,
+        question=concluded.question,
         result=judged.finding.value if judged.finding.output is gate.Output.VALID else None,
         evidence=verdicts.evidence_view(judged),
         verdict=verdicts.verdict_view(judged.verdict),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from turnkeeper.failpoints import Deed, around
 from turnkeeper.skills.artifacts import UPLOADS
 from turnkeeper.skills.clearing import clear, weigh
+from turnkeeper.skills.image import Images
 
 SKILL_FILE = "SKILL.md"
 
@@ -39,10 +39,17 @@ class RunFolder:
     def raw(self, attempt_number: int, try_number: int, stream: str) -> Path:
         return self.root / "raw" / f"{attempt_number}.{try_number}.{stream}"
 
-    def make(self) -> None:
-        """Whatever is missing of it."""
-        for folder in (self.root, self.workspace, self.home, self.root / "raw"):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    def make(self) -> bool:
+        """Whatever is missing of it; True if there was nothing of it before."""
+        try:
+            self.root.mkdir(mode=0o700, parents=True)
+        except FileExistsError:
+            is_new = False
+        else:
+            is_new = True
+        for folder in (self.workspace, self.home, self.root / "raw"):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        return is_new
 
     def clear_workspace(self) -> None:
         """Before the first word to an engine: what lies there by then is not of this run, but for what was uploaded."""
@@ -53,19 +60,13 @@ class RunFolder:
             if path != self.uploads or path.is_symlink():
                 discard(path)
 
-    def copy_skill(self, skill_root: Path) -> None:
-        """Under another name first: a crash leaves no half copy. No hard links: the agent may write to it."""
+    def copy_skill(self, skill_root: Path, images: Images, patch: Callable[[bytes], bytes]) -> None:
+        """Patched, and under another name first: a crash leaves no half copy."""
         discard(self._new_skill)
-        # Links are copied as links: a skill cannot make us read outside its folder.
-        shutil.copytree(skill_root, self._new_skill, symlinks=True)
-        _make_writable(self._new_skill)
+        images.lay_down(skill_root, self._new_skill, {SKILL_FILE: patch})
 
-    def place_skill(self, at: Path, patch: Callable[[bytes], bytes]) -> None:
-        """The copy, patched, where the engine looks for it; one from a start that came to nothing goes."""
-        skill_file = self._new_skill / SKILL_FILE
-        text = patch(skill_file.read_bytes())
-        skill_file.unlink()  # it may be a link, or read-only
-        skill_file.write_bytes(text)
+    def place_skill(self, at: Path) -> None:
+        """Where the engine looks for it; one from a start that came to nothing goes."""
         discard(at)
         at.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with around(Deed.PLACE_SKILL):
@@ -97,10 +98,16 @@ class RunFolder:
 def discard(folder: Path) -> None:
     """It may have been the agent's: a link or a file in its place goes, and what a link leads to stays."""
     with suppress(OSError):  # what is still there is a stranger's, and whoever needs the place will say so
-        clear(folder.parent, folder.name)
+        if not is_gone(folder):
+            clear(folder.parent, folder.name)
 
 
-def _make_writable(root: Path) -> None:
-    """The operator's folders may be read-only; copies of them could be neither changed nor deleted."""
-    for folder, _, _ in os.walk(root):
-        Path(folder).chmod(0o700)
+def is_gone(folder: Path) -> bool:
+    """After this call, that is: an empty one goes, and nearly always it is empty, or not there at all."""
+    try:
+        os.rmdir(folder)  # noqa: PTH106 (never a link)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
