@@ -161,7 +161,7 @@ class CliEngine:
             secrets={name: self._source(name) for name in env if self._is_secret(name)},
             login_files=self._login_files() if login.kind is LoginKind.FILE else {},
             version=self._version(program, plan.profile),
-            reads=self._reads(),
+            reads=self._reads(program, plan.profile),
             program=program.command,
         )
 
@@ -221,11 +221,11 @@ class CliEngine:
     def _find_cli(self) -> Program | Missing:
         return programs.find(self.name, self.package, self._config, self.install)
 
-    def _reads(self) -> tuple[str, ...]:
+    def _reads(self, program: Program, kind: ProfileKind) -> tuple[str, ...]:
         """What we have installed, and for an adapter the CLI that it starts."""
         managed = self._config.managed
         own = [str(managed)] if managed is not None and managed.is_dir() else []
-        cli = self._find_cli() if self.adapter else None
+        cli = self._find_cli() if self._is_adapted(kind) else program if self.adapter else None
         return (*own, *((cli.path, *cli.command) if isinstance(cli, Program) else ()))
 
     def _version(self, program: Program, kind: ProfileKind) -> str | None:

@@ -129,12 +129,13 @@ class Stage:
 
     def plan(self, run: Run) -> TurnPlan:
         folder, job = self.folder(run.id), run.job
+        home = folder.home
         return TurnPlan(
             profile=job.profile.kind,
             mode=job.mode,
             workspace=folder.workspace,
-            home=folder.home,
-            skill_dir=self._skill_dir(run),
+            home=home,
+            skill_dir=home / self.engine(job.engine).skills_dir / job.skill_id,
             session=run.handle,
             used=run.usage,
             model=job.model,
@@ -154,22 +155,22 @@ class Stage:
                 Code.ENGINE_NOT_FOUND, f"the engine {name!r} is not known here any more"
             ) from None
 
-    def _set(self, run: Run, attempt: Attempt, words: Callable[[], str], is_fresh: bool) -> Scene:
+    def _set(self, run: Run, attempt: Attempt, words: Callable[[Path], str], is_fresh: bool) -> Scene:
         folder = self.folder(run.id)
         with staging():
-            is_new = folder.make()
-            if (
-                not is_new
-                and attempt.attempt_number == 1
-                and attempt.next_turn in (NextTurn.START, NextTurn.RESTART)
-            ):
+            plan, is_new = self.plan(run), folder.make()
+            is_begun = attempt.attempt_number > 1 or attempt.next_turn not in (
+                NextTurn.START,
+                NextTurn.RESTART,
+            )
+            if not (is_new or is_begun):
                 folder.clear_workspace()  # no engine has been there yet
             if run.handle is None:
-                self._freeze(run, folder)
+                self._freeze(run, folder, plan.skill_dir)
             scene = Scene(
                 self.engine(run.job.engine),
-                self.plan(run),
-                words(),
+                plan,
+                words(plan.skill_dir),
                 folder,
                 skill_id=run.job.skill_id,
                 secrets=run.job.contract.secrets,
@@ -183,12 +184,9 @@ class Stage:
             raise StageFailed(Code.INTERACTION_PROCESS_LOST, gone)
         return replace(scene, grown=_weighed(scene), start=self._start(scene))
 
-    def _skill_dir(self, run: Run) -> Path:
-        return self.folder(run.id).home / self.engine(run.job.engine).skills_dir / run.job.skill_id
-
-    def _freeze(self, run: Run, folder: RunFolder) -> None:
+    def _freeze(self, run: Run, folder: RunFolder, at: Path) -> None:
         """Before the session's first word. Later it is the agent's own: what it did to its copy stays done."""
-        job, at = run.job, self._skill_dir(run)
+        job = run.job
         where = patch.Where(folder.workspace, at)
         # A large skill takes its time, and nobody waits for it: if it was replaced meanwhile, it is copied again.
         skill, copied = None, self._same_skill(run)
@@ -269,12 +267,17 @@ class Stage:
         sources = {name: name for name in given}
         return replace(launch, env={**launch.env, **given}, secrets={**launch.secrets, **sources})
 
+    @staticmethod
     def _words(
-        self, run: Run, attempt: Attempt, answered: Interaction | None, later: Sequence[Interaction]
+        run: Run,
+        attempt: Attempt,
+        answered: Interaction | None,
+        later: Sequence[Interaction],
+        skill_dir: Path,
     ) -> str:
         """`later`: what was asked in an earlier try of this turn; what a person said then may not have been heard."""
         if attempt.attempt_number == 1 or answered is None or answered.answer is None:
-            words = prompt.start(run, self._skill_dir(run))
+            words = prompt.start(run, skill_dir)
         else:
             words = prompt.reply(answered.answer.response)
         if attempt.next_turn is not NextTurn.CONTINUE:

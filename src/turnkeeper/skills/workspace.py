@@ -73,20 +73,16 @@ class RunFolder:
             self._new_skill.rename(at)
 
     def write_home(self, files: Mapping[str, bytes]) -> None:
+        home = os.path.realpath(self.home)
+        if any(".." in name.split("/") for name in files):
+            raise ValueError(f"one of {', '.join(files)} is not inside the home")
+        for folder in {os.path.dirname(name) for name in files}:  # noqa: PTH120 (plain texts: this is done every turn)
+            _enter(home, folder)
         for name, data in files.items():
-            relative = PurePosixPath(name)
-            path = self.home / relative
-            # The agent may have put a link in the way since the last turn.
-            is_inside = path.parent.resolve().is_relative_to(self.home.resolve())
-            if relative.is_absolute() or ".." in relative.parts or not is_inside:
-                raise ValueError(f"{name} is not inside the home")
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            fresh = path.with_name(path.name + ".new")
-            fresh.unlink(missing_ok=True)
-            with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                file.write(data)
+            path = os.path.join(home, name)  # noqa: PTH118
+            _write(f"{path}.new", data)
             with around(Deed.WRITE_HOME):
-                fresh.rename(path)
+                os.rename(f"{path}.new", path)  # noqa: PTH104
 
     def home_size(self, of: str, without: str) -> int:
         """Bytes that a folder of it takes on the disk. Links are not followed: what they lead to is not kept there."""
@@ -100,6 +96,25 @@ def discard(folder: Path) -> None:
     with suppress(OSError):  # what is still there is a stranger's, and whoever needs the place will say so
         if not is_gone(folder):
             clear(folder.parent, folder.name)
+
+
+def _enter(home: str, folder: str) -> None:
+    """The agent may have put a link in the way since the last turn."""
+    path = os.path.join(home, folder)  # noqa: PTH118
+    if folder and not os.path.realpath(path).startswith(f"{home}/"):
+        raise ValueError(f"{folder} is not inside the home")
+    os.makedirs(path, mode=0o700, exist_ok=True)  # noqa: PTH103
+
+
+def _write(path: str, data: bytes) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    try:
+        fd = os.open(path, flags, 0o600)
+    except FileExistsError:  # of a turn that was cut off, or of the agent's
+        os.unlink(path)  # noqa: PTH108
+        fd = os.open(path, flags, 0o600)
+    with os.fdopen(fd, "wb", buffering=0) as file:
+        file.write(data)
 
 
 def is_gone(folder: Path) -> bool:
