@@ -24,7 +24,7 @@ from turnkeeper.core.statechart import State
 from turnkeeper.engines import census
 from turnkeeper.skills.workspace import RunFolder
 from turnkeeper.store.reads import DATABASE, connect
-from turnkeeper.store.rows import run_of
+from turnkeeper.store.rows import RUN_COLUMNS, run_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class Mortal(Daemon):
             with closing(connect(Path(folder, DATABASE))) as copy:
                 if not copy.execute("SELECT 1 FROM sqlite_master WHERE name = 'runs'").fetchone():
                     return {}
-                return {row["id"]: run_of(row) for row in copy.execute("SELECT * FROM runs")}
+                return {row["id"]: run_of(row) for row in copy.execute(f"SELECT {RUN_COLUMNS} FROM runs")}
 
     def _require_clean(self) -> None:
         """Nothing that the dead had started is alive when the next one answers."""

@@ -212,23 +212,23 @@ async def test_odd_text_in_events_comes_back(store: Store, text: str, data: dict
 @example(job=FULL_JOB, handle=Handle("", loadable=True))
 def test_rows_hold_a_whole_run(job: Job, handle: Handle | None) -> None:
     run = replace(FULL_RUN, job=job, handle=handle)
-    assert rows.run_of(rows.run_row(run)) == run
+    assert rows.run_of(rows.run_values(run)) == run
 
 
 @settings(max_examples=50)
 @given(question=QUESTIONS, answer=st.none() | ANSWERS)
 def test_rows_hold_a_whole_interaction(question: Question, answer: Answer | None) -> None:
     asked: Interaction = replace(FULL_INTERACTION, question=question, answer=answer)
-    assert rows.interaction_of(rows.interaction_row(asked)) == asked
+    assert rows.interaction_of(rows.interaction_values(asked)) == asked
 
 
 @settings(max_examples=50)
 @given(evidence=st.none() | OBJECTS, verdict=st.none() | OBJECTS)
 def test_rows_hold_a_whole_attempt(evidence: dict[str, Any] | None, verdict: dict[str, Any] | None) -> None:
     attempt: Attempt = replace(FULL_ATTEMPT, evidence=evidence, verdict=verdict)
-    assert rows.attempt_of(rows.attempt_row(attempt)) == attempt
+    assert rows.attempt_of(rows.attempt_values(attempt)) == attempt
 
 
 def test_a_run_without_extras_has_an_empty_row() -> None:
     run: Run = bare(id=new_id())
-    assert rows.run_of(rows.run_row(run)) == run
+    assert rows.run_of(rows.run_values(run)) == run

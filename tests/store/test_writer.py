@@ -109,6 +109,15 @@ async def test_what_was_handed_in_before_the_stop_is_written(bench: Bench) -> No
     assert bench.numbers() == [0, 1, 2]
 
 
+async def test_a_write_alone_is_refused_with_its_transaction(bench: Bench) -> None:
+    assert isinstance(*await bench.write(add(1, Stale("1"))), Stale)
+    assert bench.numbers() == []
+    assert bench.stats.transactions == 0
+    async with asyncio.timeout(10):
+        assert await bench.writer.submit(add(2)) == 2
+    assert bench.numbers() == [2]
+
+
 class Starved(sqlite3.Connection):
     """There is no memory for one of its statements, once."""
 
@@ -132,8 +141,8 @@ async def test_no_memory_for_a_moment_ends_no_thread(tmp_path: Path, statement: 
         connection.execute("CREATE TABLE numbers (n INTEGER PRIMARY KEY)")
         bench = Bench(connection)
         connection.starving = statement
-        (refused,) = await bench.write(add(1))
-        assert isinstance(refused, StorageUnavailable)
+        refused = await bench.write(add(1), add(3))
+        assert all(isinstance(each, StorageUnavailable) for each in refused)
         assert bench.numbers() == []
         async with asyncio.timeout(10):
             assert await bench.writer.submit(add(2)) == 2

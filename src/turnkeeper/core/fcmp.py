@@ -59,7 +59,7 @@ class Event:
 
 def instant(moment: datetime) -> str:
     """UTC with microseconds and Z: fixed width, so that text order is time order."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return f"{moment.astimezone(UTC).isoformat(timespec='microseconds')[:-6]}Z"
 
 
 def envelope(event: Event, *, run_id: str, seq: int, engine: str) -> dict[str, Any]:

@@ -21,7 +21,10 @@ from turnkeeper.core.run import Failure, Handle, RunWarning
 
 MAX_MESSAGE = 4 * 1024 * 1024
 """Characters of one message that are kept for the verdict; a CLI that streams for ever must not fill the memory."""
-MAX_KEPT = 16 * 1024 * 1024
+MAX_KEPT = 3 * MAX_MESSAGE
+"""The same of all messages together, before those that count for nothing make room."""
+MESSAGE_COST = 64
+"""What a message takes besides its characters."""
 MAX_TOOL_TEXT = 64 * 1024
 MAX_OPEN_TOOLS = 100
 OPEN = ("pending", "in_progress")
@@ -267,11 +270,17 @@ class Transcript:
         return self._warn_once(Warn.ENGINE_MODEL_CHANGED, f"{before} was followed by {name}", now)
 
     def _keep(self, text: str) -> None:
-        """Only the last words and the last with the marker count; old ones make room when there are too many."""
         self.messages.append(text)
-        self._kept += len(text)
-        while self._kept > MAX_KEPT and len(self.messages) > 1 and not marker_in(self.messages[0]):
-            self._kept -= len(self.messages.pop(0))
+        self._kept += len(text) + MESSAGE_COST
+        if self._kept > MAX_KEPT:
+            self._make_room()
+
+    def _make_room(self) -> None:
+        """Only the last words and the last with the marker count."""
+        *older, last = self.messages
+        marked = next((text for text in reversed(older) if marker_in(text)), None)
+        self.messages = [last] if marked is None else [marked, last]
+        self._kept = sum(map(len, self.messages))
 
     def _id(self, message: _Message) -> str:
         """Ours, and never given twice in a run: a try that was cut off had its own."""

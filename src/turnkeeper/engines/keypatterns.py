@@ -294,6 +294,17 @@ class _Blocks(_Finder):
         return at, not is_last
 
 
+_ANCHORS = tuple(hint.search for finder in (_Words, _Blocks) for hint in finder.hints)
+
+
+def may_hold_key(data: bytes) -> bool:
+    """False of a whole text in which there is none, nor any that is only begun."""
+    for search in _ANCHORS:  # not `any`: its generator takes as long as the searches
+        if search(data):
+            return True
+    return False
+
+
 class Keys:
     """Where keys stand in a stream. They may overlap: in what is left of a private key, another can begin."""
 

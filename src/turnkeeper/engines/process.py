@@ -35,7 +35,7 @@ from turnkeeper.failpoints import Deed, around
 # may be nothing but newlines, and each is a line.
 _READ = 4 * 1024
 _READS = 64
-_SLICE_SEC = 0.01
+_SLICE_SEC = 0.002
 _KEEPER = re.compile(rb'"child-pid": *([0-9]+)')
 _KEEPER_SEC = 1.0
 """How long the walls may take to tell who is the first inside; they know before anybody is."""

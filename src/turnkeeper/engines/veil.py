@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any, assert_never
 from urllib.parse import quote
@@ -31,7 +32,7 @@ from turnkeeper.core.turn import (
     TurnEvent,
     Usage,
 )
-from turnkeeper.engines.keypatterns import Keys, Span
+from turnkeeper.engines.keypatterns import Keys, Span, may_hold_key
 
 LONGEST_KEY = 8192
 """Characters after the last that is shown, which are looked at for the rest of one."""
@@ -60,10 +61,12 @@ class Known:
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        self.index = _Index(_all_forms(secrets))
+        self.index = _index(frozenset(secrets))
 
     def learn(self, secrets: Iterable[str]) -> None:
-        self.index = _Index(self.index.forms | _all_forms(secrets))
+        forms = _index(frozenset(secrets)).forms
+        if not forms <= self.index.forms:  # most are: each turn brings those of its engine along
+            self.index = _Index(self.index.forms | forms)
 
 
 class _Index:
@@ -77,6 +80,12 @@ class _Index:
             self._by_head.setdefault(form[:SHORTEST], []).append(form)
         self._begun = frozenset(head[:size] for head in self._by_head for size in range(1, SHORTEST))
 
+    def has_head(self, data: bytes) -> bool:
+        for head in self._by_head:  # not `any`: its generator takes longer than all of this
+            if head in data:
+                return True
+        return False
+
     def near(self, data: bytes) -> list[bytes]:
         """Those of which at least the beginning is in the data."""
         return [form for head, forms in self._by_head.items() if head in data for form in forms]
@@ -87,16 +96,27 @@ class _Index:
         return next((size for size in sizes if data[-size:] in self._begun), 0)
 
 
+@lru_cache(maxsize=16)
+def _index(secrets: frozenset[str]) -> _Index:
+    """Never stale: the forms of a secret are always the same. A process has five veils, and the next turn's secrets are
+    mostly those of the last; the few sets that are kept are of secrets that the service knows for its life anyhow."""
+    return _Index(frozenset(form for secret in secrets for form in _all_forms(secret)))
+
+
 class Veil:
     def __init__(self, secrets: Iterable[str] = (), known: Known | None = None) -> None:
-        self._own = _Index(_all_forms(secrets))
         self._known = known or Known()
+        own = _index(frozenset(secrets))
+        # What is known stays known, and is not looked for twice.
+        self._own = _index(frozenset()) if own.forms <= self._known.index.forms else own
         self.has_hidden = False
         self.stars: list[Span] = []
         """Where in what was shown last something is hidden."""
         self._begin()
 
     def _begin(self) -> None:
+        self.is_fresh = True
+        """Nothing was shown yet that belongs to what comes next."""
         self._keys = Keys()
         self._values = _Values()
         self._held = b""
@@ -110,16 +130,23 @@ class Veil:
 
     def close(self) -> bytes:
         """The rest. What comes after it has nothing to do with it."""
-        shown = self._show(b"", is_last=True)
-        self._begin()
-        return shown
+        return self.whole(b"")
 
     def whole(self, data: bytes) -> bytes:
+        """With the rest of what was held, if there is any, and to the end."""
+        if self.is_fresh and not self._is_suspect(data):
+            self.stars = []
+            return data
         shown = self._show(data, is_last=True)
         self._begin()
         return shown
 
+    def _is_suspect(self, data: bytes) -> bool:
+        """Most texts have neither the beginning of a secret in them nor anything that every key has."""
+        return may_hold_key(data) or self._own.has_head(data) or self._known.index.has_head(data)
+
     def _show(self, chunk: bytes, *, is_last: bool) -> bytes:
+        self.is_fresh = False
         data = self._held + chunk
         values, until = self._values.find(chunk, (self._own, self._known.index), is_last=is_last)
         keys, settled = self._keys.find(chunk, is_last=is_last)
@@ -212,7 +239,8 @@ class Pieces:
         """JSON can be written in many ways: what was no secret in the line may be one when it is read."""
         match event:
             case Text(text):
-                return replace(event, text=self._text(text))
+                shown = self._text(text)
+                return event if shown is text else replace(event, text=shown)
             case Remark():
                 return replace(event, message=self._text(event.message))
             case Model(name):
@@ -254,6 +282,8 @@ class _Told:
         return self._veil.has_hidden or self._has_hidden_rest
 
     def close(self) -> list[TurnEvent]:
+        if self._veil.is_fresh:
+            return []  # nothing was told since the last close
         held, last = self._veil.close(), self._open
         self._is_cut = False
         return [replace(last, text=_text(held))] if held and last else []
@@ -404,9 +434,9 @@ def _begun(form: bytes, data: bytes) -> int:
     return len(data) - at if at >= 0 else 0
 
 
-def _all_forms(secrets: Iterable[str]) -> frozenset[bytes]:
-    told = {text for secret in secrets for text in _spoken(secret) if len(text) >= SHORTEST}
-    return frozenset(form for text in told for form in _forms(text))
+def _all_forms(secret: str) -> set[bytes]:
+    told = {text for text in _spoken(secret) if len(text) >= SHORTEST}
+    return {form for text in told for form in _forms(text)}
 
 
 def _spoken(secret: str) -> Iterator[str]:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from turnkeeper.core.errors import StorageUnavailable
@@ -23,15 +25,28 @@ log = logging.getLogger(__name__)
 
 BATCH_SEC = 0.005
 BATCH_BYTES = 256 * 1024
+SHEET_BYTES = 1024 * 1024
+"""Of what gathers while a batch is under way, the next takes so much: others write too."""
 RAW_EVENT = 64 * 1024
 RAW_TOTAL = 1024 * 1024
 RETRY_SEC = 1.0
 PENDING_MAX = 16 * 1024 * 1024
 """With the database stuck, or in a pause, events beyond this are left out, and whole messages beyond twice as much;
 the raw log has it all."""
+EVENT_COST = 500
+"""What an event takes besides its words: objects in memory, an envelope on the disk."""
 KEPT_ALWAYS = (Type.MESSAGE_FINAL, Type.WARNING)
 
+JOINED = frozenset({Type.MESSAGE_DELTA, Type.RAW_STDOUT, Type.RAW_STDERR})
 RAW_TYPES = {"stdout": Type.RAW_STDOUT, "stderr": Type.RAW_STDERR}
+
+
+@dataclass(slots=True)
+class _Sheet:
+    """What one batch takes."""
+
+    events: list[Event] = field(default_factory=list)
+    size: int = 0
 
 
 class Recorder:
@@ -42,8 +57,10 @@ class Recorder:
         self._batch = batch
         self._lost = lost
         self._loop = asyncio.get_running_loop()
-        self._pending: list[Event] = []
+        self._sheets: deque[_Sheet] = deque()
         self._size = 0
+        self._owed = 0
+        """Full sheets that are still written after the close."""
         self._raw_left = RAW_TOTAL
         self._handle: Handle | None = None
         self._born: Born | None = None
@@ -74,17 +91,25 @@ class Recorder:
 
     def add(self, events: Iterable[Event]) -> None:
         for event in events:
-            is_kept = event.type in KEPT_ALWAYS and self._size <= 2 * PENDING_MAX
-            if self._size > PENDING_MAX and not is_kept:
-                continue
-            last = self._pending[-1] if self._pending else None
-            joined = _join(last, event) if last else None
-            if joined is None:
-                self._pending.append(event)
-            else:
-                self._pending[-1] = joined
-            self._size += _weight(event)
+            is_kept = self._size <= PENDING_MAX or (
+                event.type in KEPT_ALWAYS and self._size <= 2 * PENDING_MAX
+            )
+            if is_kept:
+                self._put_down(event)
         self._schedule()
+
+    def _put_down(self, event: Event) -> None:
+        if not self._sheets or self._sheets[-1].size >= SHEET_BYTES:
+            self._sheets.append(_Sheet())
+        sheet = self._sheets[-1]
+        joined = _join(sheet.events[-1], event) if sheet.events else None
+        if joined is None:
+            sheet.events.append(event)
+        else:
+            sheet.events[-1] = joined
+        weight = _weight(event)
+        sheet.size += weight
+        self._size += weight
 
     def add_raw(self, stream: str, line: Line, now: datetime) -> bool:
         """A line that no parser understood; False when it is only in the raw log."""
@@ -100,20 +125,23 @@ class Recorder:
     async def pause(self) -> list[Event]:
         """As `close`; what is said from now on is kept for later: nothing is appended to a run that waits."""
         said = await self.close()
-        self._pending, self._size = [], 0
+        self._sheets.clear()
+        self._size = 0
         return said
 
     def go_on(self, unsaid: Iterable[Event] = ()) -> None:
         """`unsaid`: what the pause did not take, since it did not come about."""
-        self._pending = [*unsaid, *self._pending]
-        self._size = sum(_weight(event) for event in self._pending)
+        events = list(unsaid)
+        if events:
+            self._put_back(_Sheet(events, sum(map(_weight, events))))
         self._is_closed = self._is_refused = False
-        if self._pending or self._handle:
+        if self._sheets or self._handle:
             self._schedule()
 
     async def close(self) -> list[Event]:
-        """Waits for the batch under way; returns what it did not take, for the change that ends the turn."""
+        """Waits for the batches under way; returns what they did not take, for the change that ends the turn."""
         self._is_closed = True
+        self._owed = len(self._sheets) - 1  # an engine that lives on may say more, for ever
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -122,7 +150,7 @@ class Recorder:
             await asyncio.wait([append])
         if self.error is not None:
             raise self.error
-        return list(self._pending)
+        return list(chain.from_iterable(sheet.events for sheet in self._sheets))
 
     def _schedule(self) -> None:
         if self._is_closed or self._is_refused or self._append is not None:
@@ -141,32 +169,38 @@ class Recorder:
             self._append = asyncio.create_task(self._write())
 
     async def _write(self) -> None:
+        while await self._write_sheet():
+            if self._size < BATCH_BYTES or (self._is_closed and self._owed <= 0):
+                self._append = None
+                if self._sheets or self._handle:
+                    self._schedule()
+                return
+            self._owed -= 1
+
+    async def _write_sheet(self) -> bool:
         # Taken together, before the await: what becomes known meanwhile goes with the next batch.
+        sheet = self._sheets.popleft() if self._sheets else _Sheet()
         batch = replace(
-            self._batch, events=self._pending, handle=self._handle, born=self._born, launch=self._launch
+            self._batch, events=sheet.events, handle=self._handle, born=self._born, launch=self._launch
         )
-        self._pending, self._size = [], 0
+        self._size -= sheet.size
         self._handle = self._born = self._launch = None
         try:
             await self._store.append(batch)
         except Stale:
             log.warning("run=%s lost its lease; its turn is given up", batch.run_id)
             self._lost()
-            return
         except StorageUnavailable as error:
             log.error("run=%s output not stored yet: %s", batch.run_id, error.message)
-            self._put_back(batch)
-            return
+            self._try_later(batch, sheet)
         except Exception as error:  # noqa: BLE001 (told through `broken`, and the turn ends at once)
             self.broken.set_result(error)
-            return
-        self._append = None
-        if self._pending or self._handle:
-            self._schedule()
+        else:
+            return True
+        return False
 
-    def _put_back(self, batch: Batch) -> None:
-        self._pending = [*batch.events, *self._pending]
-        self._size = sum(_weight(event) for event in self._pending)
+    def _try_later(self, batch: Batch, sheet: _Sheet) -> None:
+        self._put_back(sheet)
         self._handle, self._born = self._handle or batch.handle, self._born or batch.born
         self._launch = self._launch or batch.launch
         self._append = None
@@ -174,15 +208,22 @@ class Recorder:
             self._is_refused = True
             self._timer = self._loop.call_later(RETRY_SEC, self._flush)
 
+    def _put_back(self, sheet: _Sheet) -> None:
+        self._size += sheet.size
+        if self._sheets and self._sheets[0].size + sheet.size < SHEET_BYTES:
+            later = self._sheets.popleft()
+            sheet = _Sheet([*sheet.events, *later.events], sheet.size + later.size)
+        self._sheets.appendleft(sheet)
+
 
 def _weight(event: Event) -> int:
     text = event.data.get("text")
-    return 200 + (len(text) if isinstance(text, str) else len(repr(event.data)))
+    return EVENT_COST + (len(text) if isinstance(text, str) else len(repr(event.data)))
 
 
 def _join(last: Event, event: Event) -> Event | None:
     """Two neighbours as one event, or None if they must stay two."""
-    if last.type is not event.type:
+    if last.type is not event.type or event.type not in JOINED:
         return None
     texts = (last.data.get("text", ""), event.data.get("text", ""))
     if len(texts[0]) + len(texts[1]) >= RAW_EVENT:
@@ -190,7 +231,7 @@ def _join(last: Event, event: Event) -> Event | None:
     ref = _span(last.raw_ref, event.raw_ref)
     if event.type is Type.MESSAGE_DELTA and last.data["message_id"] == event.data["message_id"]:
         return replace(last, data={**last.data, "text": texts[0] + texts[1]}, raw_ref=ref)
-    if event.type in (Type.RAW_STDOUT, Type.RAW_STDERR):
+    if event.type is not Type.MESSAGE_DELTA:
         return replace(last, data={"text": f"{texts[0]}\n{texts[1]}"}, raw_ref=ref)
     return None
 

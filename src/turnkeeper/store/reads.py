@@ -30,9 +30,12 @@ TEXT_CLAUSE = (
     "AND instr(folded(json_extract(i.question, '$.prompt')), ?)))"
 )
 
+_RUNS = f"SELECT {rows.RUN_COLUMNS} FROM runs"
+_RUN = f"{_RUNS} WHERE id = ?"
+_INTERACTIONS = f"SELECT {rows.INTERACTION_COLUMNS} FROM interactions"
 # By name: without statistics SQLite takes the index of all that wait, and looks at each of them.
 _HELD = (
-    "SELECT *, count(*) OVER () AS n FROM runs INDEXED BY runs_holding "
+    f"SELECT {rows.RUN_COLUMNS}, count(*) OVER () AS n FROM runs INDEXED BY runs_holding "
     "WHERE state = 'waiting_user' AND lease IS NOT NULL"
 )
 _LONGEST = " ORDER BY updated_at, id LIMIT ?"
@@ -77,7 +80,7 @@ class SqliteReads:
             connection.close()
 
     async def run(self, run_id: str) -> Run | None:
-        row = await self._one("SELECT * FROM runs WHERE id = ?", run_id)
+        row = await self._one(_RUN, run_id)
         return rows.run_of(row) if row else None
 
     async def runs(self, wanted: RunFilter, limit: int) -> list[Run]:
@@ -92,13 +95,13 @@ class SqliteReads:
 
     async def queued(self) -> list[Run]:
         found = await self._all(
-            "SELECT * FROM runs WHERE state = 'queued' AND held IS NULL AND ending IS NULL ORDER BY updated_at, id"
+            f"{_RUNS} WHERE state = 'queued' AND held IS NULL AND ending IS NULL ORDER BY updated_at, id"
         )
         return [rows.run_of(row) for row in found]
 
     async def owned(self) -> list[Run]:
         found = await self._all(
-            "SELECT * FROM runs WHERE state = 'running' "
+            f"{_RUNS} WHERE state = 'running' "
             "OR (state IN ('queued', 'waiting_user') AND ending IS NOT NULL) "
             f"OR (state = 'queued' AND next_turn = '{NextTurn.PERMISSION}')"
         )
@@ -106,14 +109,14 @@ class SqliteReads:
 
     async def broken_waiting(self, engines: Collection[str]) -> list[Run]:
         found = await self._all(
-            f"SELECT * FROM runs WHERE state = 'waiting_user' AND ending IS NULL AND NOT {can_go_on(engines)}",
+            f"{_RUNS} WHERE state = 'waiting_user' AND ending IS NULL AND NOT {can_go_on(engines)}",
             *engines,
         )
         return [rows.run_of(row) for row in found]
 
     async def interaction(self, run_id: str, interaction_id: int) -> Interaction | None:
         row = await self._one(
-            "SELECT * FROM interactions WHERE run_id = ? AND interaction_id = ?", run_id, interaction_id
+            f"{_INTERACTIONS} WHERE run_id = ? AND interaction_id = ?", run_id, interaction_id
         )
         return rows.interaction_of(row) if row else None
 
@@ -122,7 +125,7 @@ class SqliteReads:
         pairs = ", ".join("(?, ?)" for _ in asked)
         found = (
             await self._all(
-                f"SELECT * FROM interactions WHERE (run_id, interaction_id) IN (VALUES {pairs})",
+                f"{_INTERACTIONS} WHERE (run_id, interaction_id) IN (VALUES {pairs})",
                 *(value for pair in asked for value in pair),
             )
             if asked
@@ -131,12 +134,12 @@ class SqliteReads:
         return {row["run_id"]: rows.interaction_of(row) for row in found}
 
     async def interactions(self, run_id: str) -> list[Interaction]:
-        found = await self._all("SELECT * FROM interactions WHERE run_id = ? ORDER BY interaction_id", run_id)
+        found = await self._all(f"{_INTERACTIONS} WHERE run_id = ? ORDER BY interaction_id", run_id)
         return [rows.interaction_of(row) for row in found]
 
     async def answered_before(self, run_id: str, attempt_number: int) -> Interaction | None:
         row = await self._one(
-            "SELECT * FROM interactions WHERE run_id = ? AND attempt_number < ? AND answer IS NOT NULL "
+            f"{_INTERACTIONS} WHERE run_id = ? AND attempt_number < ? AND answer IS NOT NULL "
             "ORDER BY interaction_id DESC LIMIT 1",
             run_id,
             attempt_number,
@@ -145,7 +148,8 @@ class SqliteReads:
 
     async def attempts(self, run_id: str) -> list[Attempt]:
         found = await self._all(
-            "SELECT * FROM attempts WHERE run_id = ? ORDER BY attempt_number, try_number", run_id
+            f"SELECT {rows.ATTEMPT_COLUMNS} FROM attempts WHERE run_id = ? ORDER BY attempt_number, try_number",
+            run_id,
         )
         return [rows.attempt_of(row) for row in found]
 
@@ -160,7 +164,7 @@ class SqliteReads:
             run_id,
             limit,
         )
-        return [LogEntry(row["seq"], row["type"], row["body"].encode()) for row in found]
+        return [LogEntry(seq, kind, body.encode()) for seq, kind, body in found]
 
     async def due(self, now: datetime, limit: int) -> list[str]:
         found = await self._all(
@@ -186,7 +190,7 @@ class SqliteReads:
         clauses = _within(within)
         sql = "".join((_HELD, *(f" AND {clause}" for clause in clauses), _LONGEST))
         found = await self._all(sql, *(value for values in clauses.values() for value in values), limit)
-        return Holding(found[0]["n"] if found else 0, [rows.run_of(row) for row in found])
+        return Holding(found[0][-1] if found else 0, [rows.run_of(row[:-1]) for row in found])
 
     async def resting(
         self, states: Collection[State], *, until: datetime, after: Resting | None, limit: int
@@ -242,7 +246,7 @@ def _page(wanted: RunFilter, state: State | None, limit: int) -> tuple[str, list
     if wanted.before:
         clauses["(created_at, id) < (?, ?)"] = (instant(wanted.before[0]), wanted.before[1])
     where = f"WHERE {' AND '.join(clauses)} " if clauses else ""
-    sql = f"SELECT * FROM runs {where}ORDER BY {NEWEST_FIRST} LIMIT ?"
+    sql = f"{_RUNS} {where}ORDER BY {NEWEST_FIRST} LIMIT ?"
     return sql, [*(value for values in clauses.values() for value in values), limit]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
@@ -44,141 +45,278 @@ _question = msgspec.json.Decoder(Question)
 _answer = msgspec.json.Decoder(Answer)
 
 
-def run_row(run: Run) -> dict[str, Any]:
-    return {
-        "id": run.id,
-        "state": run.state.value,
-        "version": run.version,
-        "lease": run.lease,
-        "last_seq": run.last_seq,
-        "skill_id": run.job.skill_id,
-        "engine": run.job.engine,
-        "mode": run.job.mode.value,
-        "job": text(run.job),
-        "attempt_number": run.attempt_number,
-        "try_number": run.try_number,
-        "interruptions": run.interruptions,
-        "next_turn": run.next_turn.value,
-        "handle_id": run.handle and run.handle.session_id,
-        "handle_loadable": run.handle and int(run.handle.loadable),
-        "held": run.held,
-        "files": text(run.files) if run.files else None,
-        "ending": maybe(run.ending),
-        "questions": run.questions,
-        "pending_interaction_id": run.pending_interaction_id,
-        "due_at": moment(run.due_at),
-        "recovery_trigger": run.recovery and run.recovery.trigger.value,
-        "recovery_at": run.recovery and instant(run.recovery.at),
-        "warnings": text(run.warnings) if run.warnings else None,
-        "error": maybe(run.error),
-        "result": maybe(run.result),
-        "candidate_result": maybe(run.candidate_result),
-        "usage": text(run.usage) if run.usage else None,
-        "sandbox": run.sandbox and run.sandbox.value,
-        "created_at": instant(run.created_at),
-        "updated_at": instant(run.updated_at),
-        "started_at": moment(run.started_at),
-        "finished_at": moment(run.finished_at),
-        "created_by": run.created_by,
-        "uploaded_by": run.uploaded_by,
-    }
+FIXED = ("id", "skill_id", "engine", "mode", "job", "created_at", "created_by")
+"""Columns of a run that its creation writes, and nothing after it."""
+HANDLE = ("handle_id", "handle_loadable")
+MOVING = (
+    "state",
+    "version",
+    "lease",
+    "attempt_number",
+    "try_number",
+    "interruptions",
+    "next_turn",
+    "held",
+    "files",
+    "ending",
+    "questions",
+    "pending_interaction_id",
+    "due_at",
+    "recovery_trigger",
+    "recovery_at",
+    "warnings",
+    "error",
+    "result",
+    "candidate_result",
+    "usage",
+    "sandbox",
+    "updated_at",
+    "started_at",
+    "finished_at",
+    "uploaded_by",
+)
+"""Columns that every change writes."""
+RUN = (*FIXED, *HANDLE, *MOVING, "last_seq")
+"""All of them, in the order of `run_of`."""
+RUN_COLUMNS = ", ".join(RUN)
 
 
-def run_of(row: Row) -> Run:
+def fixed_values(run: Run) -> tuple[object, ...]:
+    job = run.job
+    return (
+        run.id,
+        job.skill_id,
+        job.engine,
+        job.mode.value,
+        text(job),
+        instant(run.created_at),
+        run.created_by,
+    )
+
+
+def handle_values(handle: Handle | None) -> tuple[str | None, int | None]:
+    return (None, None) if handle is None else (handle.session_id, int(handle.loadable))
+
+
+def moving_values(run: Run) -> tuple[object, ...]:
+    recovery = run.recovery
+    return (
+        run.state.value,
+        run.version,
+        run.lease,
+        run.attempt_number,
+        run.try_number,
+        run.interruptions,
+        run.next_turn.value,
+        run.held,
+        text(run.files) if run.files else None,
+        maybe(run.ending),
+        run.questions,
+        run.pending_interaction_id,
+        moment(run.due_at),
+        recovery and recovery.trigger.value,
+        recovery and instant(recovery.at),
+        text(run.warnings) if run.warnings else None,
+        maybe(run.error),
+        maybe(run.result),
+        maybe(run.candidate_result),
+        text(run.usage) if run.usage else None,
+        run.sandbox and run.sandbox.value,
+        instant(run.updated_at),
+        moment(run.started_at),
+        moment(run.finished_at),
+        run.uploaded_by,
+    )
+
+
+def run_values(run: Run) -> tuple[object, ...]:
+    return (*fixed_values(run), *handle_values(run.handle), *moving_values(run), run.last_seq)
+
+
+def run_of(row: Iterable[Any]) -> Run:
+    """By position: to look a column up by its name costs a walk over all of them."""
+    (
+        run_id,
+        _skill_id,
+        _engine,
+        _mode,
+        job,
+        created_at,
+        created_by,
+        handle_id,
+        handle_loadable,
+        state,
+        version,
+        lease,
+        attempt_number,
+        try_number,
+        interruptions,
+        next_turn,
+        held,
+        files,
+        ending,
+        questions,
+        pending_interaction_id,
+        due_at,
+        recovery_trigger,
+        recovery_at,
+        warnings,
+        error,
+        result,
+        candidate_result,
+        usage,
+        sandbox,
+        updated_at,
+        started_at,
+        finished_at,
+        uploaded_by,
+        last_seq,
+    ) = row
     return Run(
-        id=row["id"],
-        job=_job.decode(row["job"]),
-        state=State(row["state"]),
-        version=row["version"],
-        lease=row["lease"],
-        last_seq=row["last_seq"],
-        attempt_number=row["attempt_number"],
-        try_number=row["try_number"],
-        interruptions=row["interruptions"],
-        next_turn=NextTurn(row["next_turn"]),
-        handle=handle_of(row),
-        held=row["held"],
-        files=_object.decode(row["files"]) if row["files"] else {},
-        ending=_read(_ending, row["ending"]),
-        questions=row["questions"],
-        pending_interaction_id=row["pending_interaction_id"],
-        due_at=_at(row["due_at"]),
-        recovery=_recovery(row),
-        warnings=_warnings.decode(row["warnings"]) if row["warnings"] else (),
-        error=_read(_failure, row["error"]),
-        result=_read(_object, row["result"]),
-        candidate_result=_read(_object, row["candidate_result"]),
-        usage=_object.decode(row["usage"]) if row["usage"] else {},
-        sandbox=SandboxKind(row["sandbox"]) if row["sandbox"] else None,
-        created_at=datetime.fromisoformat(row["created_at"]),
-        updated_at=datetime.fromisoformat(row["updated_at"]),
-        started_at=_at(row["started_at"]),
-        finished_at=_at(row["finished_at"]),
-        created_by=row["created_by"],
-        uploaded_by=row["uploaded_by"],
+        id=run_id,
+        job=_job.decode(job),
+        state=State(state),
+        version=version,
+        lease=lease,
+        last_seq=last_seq,
+        attempt_number=attempt_number,
+        try_number=try_number,
+        interruptions=interruptions,
+        next_turn=NextTurn(next_turn),
+        handle=handle_of(handle_id, handle_loadable),
+        held=held,
+        files=_object.decode(files) if files else {},
+        ending=_read(_ending, ending),
+        questions=questions,
+        pending_interaction_id=pending_interaction_id,
+        due_at=_at(due_at),
+        recovery=recovery_of(recovery_trigger, recovery_at),
+        warnings=_warnings.decode(warnings) if warnings else (),
+        error=_read(_failure, error),
+        result=_read(_object, result),
+        candidate_result=_read(_object, candidate_result),
+        usage=_object.decode(usage) if usage else {},
+        sandbox=SandboxKind(sandbox) if sandbox else None,
+        created_at=datetime.fromisoformat(created_at),
+        updated_at=datetime.fromisoformat(updated_at),
+        started_at=_at(started_at),
+        finished_at=_at(finished_at),
+        created_by=created_by,
+        uploaded_by=uploaded_by,
     )
 
 
-def handle_of(row: Row) -> Handle | None:
-    return None if row["handle_id"] is None else Handle(row["handle_id"], bool(row["handle_loadable"]))
+def recovery_of(trigger: str | None, at: str) -> Recovery | None:
+    return None if trigger is None else Recovery(Trigger(trigger), datetime.fromisoformat(at))
 
 
-def interaction_row(interaction: Interaction) -> dict[str, Any]:
-    return {
-        "run_id": interaction.run_id,
-        "interaction_id": interaction.interaction_id,
-        "attempt_number": interaction.attempt_number,
-        "question": text(interaction.question),
-        "asked_at": instant(interaction.asked_at),
-        "expires_at": moment(interaction.expires_at),
-        "answer": maybe(interaction.answer),
-    }
+def handle_of(session_id: str | None, loadable: int | None) -> Handle | None:
+    return None if session_id is None else Handle(session_id, bool(loadable))
 
 
-def interaction_of(row: Row) -> Interaction:
+INTERACTION = (
+    "run_id",
+    "interaction_id",
+    "attempt_number",
+    "question",
+    "asked_at",
+    "expires_at",
+    "answer",
+)
+INTERACTION_COLUMNS = ", ".join(INTERACTION)
+
+
+def interaction_values(interaction: Interaction) -> tuple[object, ...]:
+    return (
+        interaction.run_id,
+        interaction.interaction_id,
+        interaction.attempt_number,
+        text(interaction.question),
+        instant(interaction.asked_at),
+        moment(interaction.expires_at),
+        maybe(interaction.answer),
+    )
+
+
+def interaction_of(row: Iterable[Any]) -> Interaction:
+    run_id, interaction_id, attempt_number, question, asked_at, expires_at, answer = row
     return Interaction(
-        run_id=row["run_id"],
-        interaction_id=row["interaction_id"],
-        attempt_number=row["attempt_number"],
-        question=_question.decode(row["question"]),
-        asked_at=datetime.fromisoformat(row["asked_at"]),
-        expires_at=_at(row["expires_at"]),
-        answer=_read(_answer, row["answer"]),
+        run_id=run_id,
+        interaction_id=interaction_id,
+        attempt_number=attempt_number,
+        question=_question.decode(question),
+        asked_at=datetime.fromisoformat(asked_at),
+        expires_at=_at(expires_at),
+        answer=_read(_answer, answer),
     )
 
 
-def attempt_row(attempt: Attempt) -> dict[str, Any]:
-    return {
-        "run_id": attempt.run_id,
-        "attempt_number": attempt.attempt_number,
-        "try_number": attempt.try_number,
-        "next_turn": attempt.next_turn.value,
-        "started_at": instant(attempt.started_at),
-        "ended_at": moment(attempt.ended_at),
-        "pid": attempt.born and attempt.born.pid,
-        "pid_start": attempt.born and attempt.born.start_time,
-        "launch": maybe(attempt.launch),
-        "model": attempt.model,
-        "usage": text(attempt.usage) if attempt.usage else None,
-        "evidence": maybe(attempt.evidence),
-        "verdict": maybe(attempt.verdict),
-    }
+ATTEMPT = (
+    "run_id",
+    "attempt_number",
+    "try_number",
+    "next_turn",
+    "started_at",
+    "ended_at",
+    "pid",
+    "pid_start",
+    "launch",
+    "model",
+    "usage",
+    "evidence",
+    "verdict",
+)
+ATTEMPT_COLUMNS = ", ".join(ATTEMPT)
 
 
-def attempt_of(row: Row) -> Attempt:
+def attempt_values(attempt: Attempt) -> tuple[object, ...]:
+    born = attempt.born
+    return (
+        attempt.run_id,
+        attempt.attempt_number,
+        attempt.try_number,
+        attempt.next_turn.value,
+        instant(attempt.started_at),
+        moment(attempt.ended_at),
+        born and born.pid,
+        born and born.start_time,
+        maybe(attempt.launch),
+        attempt.model,
+        text(attempt.usage) if attempt.usage else None,
+        maybe(attempt.evidence),
+        maybe(attempt.verdict),
+    )
+
+
+def attempt_of(row: Iterable[Any]) -> Attempt:
+    (
+        run_id,
+        attempt_number,
+        try_number,
+        next_turn,
+        started_at,
+        ended_at,
+        pid,
+        pid_start,
+        launch,
+        model,
+        usage,
+        evidence,
+        verdict,
+    ) = row
     return Attempt(
-        run_id=row["run_id"],
-        attempt_number=row["attempt_number"],
-        try_number=row["try_number"],
-        next_turn=NextTurn(row["next_turn"]),
-        started_at=datetime.fromisoformat(row["started_at"]),
-        ended_at=_at(row["ended_at"]),
-        born=Born(row["pid"], row["pid_start"]) if row["pid"] else None,
-        launch=_read(_object, row["launch"]),
-        model=row["model"],
-        usage=_object.decode(row["usage"]) if row["usage"] else {},
-        evidence=_read(_object, row["evidence"]),
-        verdict=_read(_object, row["verdict"]),
+        run_id=run_id,
+        attempt_number=attempt_number,
+        try_number=try_number,
+        next_turn=NextTurn(next_turn),
+        started_at=datetime.fromisoformat(started_at),
+        ended_at=_at(ended_at),
+        born=Born(pid, pid_start) if pid else None,
+        launch=_read(_object, launch),
+        model=model,
+        usage=_object.decode(usage) if usage else {},
+        evidence=_read(_object, evidence),
+        verdict=_read(_object, verdict),
     )
 
 
@@ -216,9 +354,3 @@ def _read(decoder: msgspec.json.Decoder[T], value: str | None) -> T | None:
 
 def _at(value: str | None) -> datetime | None:
     return None if value is None else datetime.fromisoformat(value)
-
-
-def _recovery(row: Row) -> Recovery | None:
-    if row["recovery_trigger"] is None:
-        return None
-    return Recovery(Trigger(row["recovery_trigger"]), datetime.fromisoformat(row["recovery_at"]))

@@ -27,6 +27,9 @@ GROUP = 256
 """At most so many writes in one transaction, so that the first of them does not wait for ever."""
 
 
+_ONE_OF_MANY = (("SAVEPOINT one",), ("ROLLBACK TO one", "RELEASE one"), ("RELEASE one",))
+
+
 class GroupWriter(threading.Thread):
     def __init__(self, connection: sqlite3.Connection, loop: asyncio.AbstractEventLoop, stats: Stats) -> None:
         super().__init__(name="turnkeeper-write", daemon=True)
@@ -72,10 +75,11 @@ class GroupWriter(threading.Thread):
         try:
             connection.execute("BEGIN IMMEDIATE")
             for op in ops:
-                outcomes.append(_try(connection, op))
-            with around(Deed.COMMIT):
-                connection.execute("COMMIT")
-            self._stats.transactions += 1
+                outcomes.append(_try(connection, op, is_alone=len(ops) == 1))
+            if connection.in_transaction:  # else nothing is left to be written
+                with around(Deed.COMMIT):
+                    connection.execute("COMMIT")
+                self._stats.transactions += 1
         except Exception as error:  # noqa: BLE001 (no memory, say: whoever waits is told, and the thread must live on)
             with suppress(Exception):
                 connection.execute("ROLLBACK")
@@ -110,19 +114,23 @@ def _is_full(error: Exception) -> bool:
     return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
 
 
-def _try(connection: sqlite3.Connection, op: Op) -> Outcome:
+def _try(connection: sqlite3.Connection, op: Op, *, is_alone: bool) -> Outcome:
     """One write of a group: if it is refused or cannot be encoded, the others stand.
 
     An error of the database is for the whole group: SQLite may have rolled all of it back.
     """
-    connection.execute("SAVEPOINT one")
+    # Most groups have one write: it is refused together with its transaction.
+    begin, undo, end = ((), ("ROLLBACK",), ()) if is_alone else _ONE_OF_MANY
+    for sql in begin:
+        connection.execute(sql)
     try:
         outcome = op(connection)
     except sqlite3.Error:
         raise
     except Exception as refusal:  # noqa: BLE001 (it goes to the caller; the thread must live on)
-        connection.execute("ROLLBACK TO one")
-        connection.execute("RELEASE one")
+        for sql in undo:
+            connection.execute(sql)
         return refusal
-    connection.execute("RELEASE one")
+    for sql in end:
+        connection.execute(sql)
     return outcome

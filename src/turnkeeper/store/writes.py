@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection
 from dataclasses import replace
-from typing import Any
 
 from turnkeeper.core.change import Change
 from turnkeeper.core.fcmp import Event, instant
@@ -13,60 +12,73 @@ from turnkeeper.core.run import Run
 from turnkeeper.store import rows
 from turnkeeper.store.base import KEY_KEPT, Batch, KeyTaken, LogEntry, Resting, Stale
 
-_FIXED = frozenset({"id", "last_seq", "job", "skill_id", "engine", "mode", "created_at", "created_by"})
-_HANDLE = frozenset({"handle_id", "handle_loadable"})
 PIECE = 5000
 """Events that one write deletes at the most, so that no other write waits long for it."""
 
 
+def _insert(table: str, columns: Collection[str]) -> str:
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' for _ in columns)})"
+
+
+def _update(columns: Collection[str]) -> str:
+    settings = ", ".join(f"{name} = ?" for name in columns)
+    return (
+        f"UPDATE runs SET {settings}, last_seq = last_seq + ? "
+        "WHERE id = ? AND version = ? AND lease IS ? RETURNING last_seq, handle_id, handle_loadable"
+    )
+
+
+# Each text is made once: what SQLite has compiled is found again by it.
+_NEW_RUN = _insert("runs", rows.RUN)
+_MOVE = _update(rows.MOVING)
+_MOVE_WITH_HANDLE = _update((*rows.MOVING, *rows.HANDLE))
+_INTERACTION = (
+    f"{_insert('interactions', rows.INTERACTION)} ON CONFLICT DO UPDATE SET answer = excluded.answer"
+)
+_ATTEMPT = (
+    f"{_insert('attempts', rows.ATTEMPT)} ON CONFLICT DO UPDATE SET "
+    + ", ".join(f"{name} = excluded.{name}" for name in ("ended_at", "model", "usage", "evidence", "verdict"))
+    # These only if there is something new.
+    + "".join(f", {name} = coalesce(excluded.{name}, {name})" for name in ("pid", "pid_start", "launch"))
+)
+_EVENT = "INSERT INTO events VALUES (?, ?, ?, ?)"
+
+
 def write_change(connection: sqlite3.Connection, change: Change) -> tuple[Run, tuple[LogEntry, ...]]:
-    after = _write_run(connection, change)
+    after = _create(connection, change) if change.before is None else _move(connection, change, change.before)
     first = after.last_seq - len(change.events) + 1
     entries = _write_events(connection, change.events, run_id=after.id, first=first, engine=after.job.engine)
     if change.interaction is not None:
-        _upsert(connection, "interactions", rows.interaction_row(change.interaction), changes=("answer",))
+        connection.execute(_INTERACTION, rows.interaction_values(change.interaction))
     if change.attempt is not None:
-        row = rows.attempt_row(change.attempt)
-        _upsert(
-            connection,
-            "attempts",
-            row,
-            changes=("ended_at", "model", "usage", "evidence", "verdict"),
-            fills=("pid", "pid_start", "launch"),
-        )
+        connection.execute(_ATTEMPT, rows.attempt_values(change.attempt))
     return after, entries
 
 
-def _write_run(connection: sqlite3.Connection, change: Change) -> Run:
+def _create(connection: sqlite3.Connection, change: Change) -> Run:
+    if change.idempotency is not None:
+        _keep_key(connection, change)
+    run = replace(change.after, last_seq=len(change.events))
+    try:
+        connection.execute(_NEW_RUN, rows.run_values(run))
+    except sqlite3.IntegrityError:
+        raise Stale(run.id) from None
+    return run
+
+
+def _move(connection: sqlite3.Connection, change: Change, before: Run) -> Run:
     """The guarded row; returns the run as it now is, with what output has added since the change was decided."""
-    row = rows.run_row(change.after)
-    if change.before is None:
-        if change.idempotency is not None:
-            _keep_key(connection, change)
-        row["last_seq"] = len(change.events)
-        try:
-            _insert(connection, "runs", row)
-        except sqlite3.IntegrityError:
-            raise Stale(change.after.id) from None
-        return replace(change.after, last_seq=len(change.events))
-    kept = _FIXED
-    if change.after.handle == change.before.handle:
-        kept |= _HANDLE  # output may have saved a newer one; a change that brings none leaves it alone
-    settings = ", ".join(f"{name} = :{name}" for name in row if name not in kept)
-    updated = connection.execute(
-        f"UPDATE runs SET {settings}, last_seq = last_seq + :added "
-        "WHERE id = :id AND version = :expected_version AND lease IS :expected_lease "
-        "RETURNING last_seq, handle_id, handle_loadable",
-        row
-        | {
-            "added": len(change.events),
-            "expected_version": change.before.version,
-            "expected_lease": change.before.lease,
-        },
-    ).fetchone()
+    after, values = change.after, rows.moving_values(change.after)
+    if after.handle == before.handle:
+        sql = _MOVE  # output may have saved a newer one; a change that brings none leaves it alone
+    else:
+        sql, values = _MOVE_WITH_HANDLE, (*values, *rows.handle_values(after.handle))
+    guard = (after.id, before.version, before.lease)
+    updated = connection.execute(sql, (*values, len(change.events), *guard)).fetchone()
     if updated is None:
-        raise Stale(change.after.id)
-    return replace(change.after, last_seq=updated["last_seq"], handle=rows.handle_of(updated))
+        raise Stale(after.id)
+    last_seq, handle_id, handle_loadable = updated
+    return replace(after, last_seq=last_seq, handle=rows.handle_of(handle_id, handle_loadable))
 
 
 def _keep_key(connection: sqlite3.Connection, change: Change) -> None:
@@ -110,7 +122,7 @@ def write_batch(connection: sqlite3.Connection, batch: Batch) -> tuple[LogEntry,
                 batch.try_number,
             ),
         )
-    first = updated["last_seq"] - len(batch.events) + 1
+    first = updated[0] - len(batch.events) + 1
     return _write_events(connection, batch.events, run_id=batch.run_id, first=first, engine=batch.engine)
 
 
@@ -150,31 +162,6 @@ def _write_events(
         for seq, event in enumerate(events, first)
     )
     connection.executemany(
-        "INSERT INTO events VALUES (?, ?, ?, ?)",
-        ((run_id, entry.seq, entry.type, entry.body.decode()) for entry in entries),
+        _EVENT, [(run_id, entry.seq, entry.type, entry.body.decode()) for entry in entries]
     )
     return entries
-
-
-def _insert(connection: sqlite3.Connection, table: str, row: dict[str, Any]) -> None:
-    names = ", ".join(row)
-    values = ", ".join(f":{name}" for name in row)
-    connection.execute(f"INSERT INTO {table} ({names}) VALUES ({values})", row)
-
-
-def _upsert(
-    connection: sqlite3.Connection,
-    table: str,
-    row: dict[str, Any],
-    *,
-    changes: tuple[str, ...],
-    fills: tuple[str, ...] = (),
-) -> None:
-    """`changes` take the new value; `fills` only if there is one."""
-    names = ", ".join(row)
-    values = ", ".join(f":{name}" for name in row)
-    updates = [f"{name} = excluded.{name}" for name in changes]
-    updates += [f"{name} = coalesce(excluded.{name}, {table}.{name})" for name in fills]
-    connection.execute(
-        f"INSERT INTO {table} ({names}) VALUES ({values}) ON CONFLICT DO UPDATE SET {', '.join(updates)}", row
-    )
