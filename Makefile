@@ -26,7 +26,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help run test test-commands test-faults test-live test-browser pictures soak check spec failures docs lock clean format same-python
+.PHONY: help run test test-commands test-faults test-live test-browser bench bench-quick pictures soak check spec failures docs lock clean format same-python
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,12 @@ soak: $(VENV)/.dev ## kill and load the service for half an hour, and count what
 	@$(PY) -m tests.crash.kills --kills $(KILLS) $(if $(SEED),--seed $(SEED))
 	@$(PY) -m tests.load --seconds $(LOAD_SEC) --waiting 10000 --in-flight 200 --listeners 500 --rivals 20 $(if $(SEED),--seed $(SEED))
 	@$(PY) -m tests.crash.soak --cycles $(CYCLES) $(if $(SEED),--seed $(SEED))
+
+bench: $(VENV)/.dev ## measure everything against its goal, and write docs/benchmarks.md again (ARGS="--only G1 G6" for some)
+	@$(PY) -m bench --docs $(ARGS)
+
+bench-quick: $(VENV)/.dev ## the same in a minute, with fewer rounds; the docs stay as they are
+	@$(PY) -m bench --quick $(ARGS)
 
 check: $(VENV)/.dev ## format, lint, types, import rules, lock files
 	@echo "== format"

@@ -37,6 +37,11 @@ class Service:
     def engine_log(self) -> Path:
         return self.data_dir / "tiny.log"
 
+    def engine_notes(self, run_id: str) -> list[tuple[str, float]]:
+        """What the engine has noted for a run, in order: `S` or `E`, and the moment as `time.perf_counter` tells it."""
+        lines = (line.split() for line in self.engine_log.read_text(encoding="ascii").splitlines()[-64:])
+        return [(what, int(at) / 1e9) for what, mark, at in lines if run_id in mark]
+
     @property
     def cpu_sec(self) -> float:
         """Of all its threads, and of none of its children."""

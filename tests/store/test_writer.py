@@ -110,7 +110,8 @@ async def test_what_was_handed_in_before_the_stop_is_written(bench: Bench) -> No
 
 
 async def test_a_write_alone_is_refused_with_its_transaction(bench: Bench) -> None:
-    assert isinstance(*await bench.write(add(1, Stale("1"))), Stale)
+    (refused,) = await bench.write(add(1, Stale("1")))
+    assert isinstance(refused, Stale)
     assert bench.numbers() == []
     assert bench.stats.transactions == 0
     async with asyncio.timeout(10):

@@ -1,0 +1,1 @@
+"""The work itself, done bare: what nobody can do without."""

@@ -1,0 +1,15 @@
+"""What is measured: a module for each subject, with `measure`, and the goals that its figures are about."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from bench.bench import Bench
+from bench.figures import Figure
+from bench.measures import turn
+
+Measure = Callable[[Bench], Awaitable[list[Figure]]]
+
+MEASURES: Mapping[Measure, tuple[str, ...]] = {
+    turn.measure: ("G1", "G2", "G4", "G5"),
+}
