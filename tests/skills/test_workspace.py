@@ -125,9 +125,37 @@ class TestHome:
         assert tree(folder.home) == {"config": "short"}
 
     def test_leavings_of_a_crash_are_no_obstacle(self, folder: RunFolder) -> None:
-        (folder.home / "config.new").write_text("half")
+        (folder.home / "config").write_text("half")
         folder.write_home({"config": b"whole"})
         assert tree(folder.home) == {"config": "whole"}
+
+    def test_a_file_that_is_as_it_should_be_stays(self, folder: RunFolder) -> None:
+        folder.write_home({"config": b"same"})
+        before = (folder.home / "config").stat()
+        folder.write_home({"config": b"same"})
+        after = (folder.home / "config").stat()
+        assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+    def test_one_that_others_could_still_change_is_made_anew(self, tmp_path: Path, folder: RunFolder) -> None:
+        """It reads the same, and is another name of a file that stays in somebody's hands; or anybody may write it."""
+        for change in ("link", "mode"):
+            folder.write_home({"config": b"same"})
+            config = folder.home / "config"
+            before = config.stat().st_ino
+            if change == "link":
+                os.link(config, tmp_path / "another name")
+            else:
+                config.chmod(0o666)
+            folder.write_home({"config": b"same"})
+            assert config.stat().st_nlink == 1
+            assert stat.S_IMODE(config.stat().st_mode) == 0o600
+            if change == "link":
+                assert config.stat().st_ino != before
+
+    def test_what_is_no_file_is_replaced(self, folder: RunFolder) -> None:
+        os.mkfifo(folder.home / "config")
+        folder.write_home({"config": b"x"})
+        assert tree(folder.home) == {"config": "x"}
 
     @pytest.mark.parametrize("name", ["../x", "/etc/x", "//etc/x", "a/../../x", "a/.."])
     def test_no_name_leads_out(self, folder: RunFolder, name: str) -> None:
@@ -146,8 +174,7 @@ class TestHome:
 
     def test_link_in_place_of_the_file_is_replaced(self, tmp_path: Path, folder: RunFolder) -> None:
         (tmp_path / "precious").write_text("mine")
-        for name in ("config", "config.new"):
-            (folder.home / name).symlink_to(tmp_path / "precious")
+        (folder.home / "config").symlink_to(tmp_path / "precious")
         folder.write_home({"config": b"x"})
         assert (tmp_path / "precious").read_text() == "mine"
         assert tree(folder.home) == {"config": "x"}

@@ -54,9 +54,10 @@ _TABLE: tuple[tuple[bytes, bytes, bytes], ...] = (
 )
 _HINTS = (
     *(rb"sk-", rb"k_(?:live|test)_", rb"gh[pousr]_", rb"github_pat_", rb"glpat-", rb"A(?:[KS]IA|Iza)"),
-    *(rb"xox[abeprs]-", rb"npm_", rb"hf_", rb"tkl?_"),
+    *(rb"xox[abeprs]-", rb"npm_(?!config_)", rb"hf_", rb"tkl?_"),
 )
-"""One of them is in every key: most of what an engine prints has none, and is not looked at any closer. Several
+"""One of them is in every key: most of what an engine prints has none, and is not looked at any closer (the names of
+npm's own settings, which every engine is given one of, are none). Several
 searches, since each begins with one letter, for which memory is scanned at full speed: all in one take thirty times as
 long."""
 _BEGINNINGS = frozenset(

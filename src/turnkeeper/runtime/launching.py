@@ -20,33 +20,26 @@ PAUSES_SEC = (0.1, 0.5, 2.0)
 LOGIN_TRIES, LOGIN_PAUSE_SEC = 120, 0.5
 
 
-async def spawn(session: Session, mark: str, logs: Sequence[Path], keep: Callable[[], None]) -> None:
-    """`keep`: what is to be on the disk before the process is there. Blocking."""
+async def prepared(call: Callable[[], Awaitable[T]]) -> T:
+    """What a turn needs before its process. Somebody may be trying the engine by hand, with the same login: that is
+    over soon."""
+    for _ in range(LOGIN_TRIES):
+        try:
+            return await retried(call)
+        except StageFailed as failed:
+            if not isinstance(failed.__cause__, LoginBusy):
+                raise
+        await asyncio.sleep(LOGIN_PAUSE_SEC)
+    return await retried(call)
+
+
+async def start(session: Session, mark: str, logs: Sequence[Path]) -> None:
+    """Of what was prepared: if it cannot be started, it is cleared away again."""
     try:
-        await retried(partial(_move_in, session, keep))
         await retried(partial(_start, session, mark, logs))
     except BaseException:
         await asyncio.to_thread(session.move_out)
         raise
-
-
-async def _move_in(session: Session, keep: Callable[[], None]) -> None:
-    """Somebody may be trying the engine by hand, with the same login: that is over soon."""
-    for tries_left in reversed(range(LOGIN_TRIES)):
-        with staging():
-            try:
-                await asyncio.to_thread(_keep_and_move_in, session, keep)
-            except LoginBusy:
-                if not tries_left:
-                    raise
-            else:
-                return
-        await asyncio.sleep(LOGIN_PAUSE_SEC)
-
-
-def _keep_and_move_in(session: Session, keep: Callable[[], None]) -> None:
-    keep()
-    session.move_in()
 
 
 async def _start(session: Session, mark: str, logs: Sequence[Path]) -> None:

@@ -21,7 +21,7 @@ from turnkeeper.engines.sandbox import NONE, Sandbox
 from turnkeeper.engines.spawn import Command, digests
 from turnkeeper.runtime.secrecy import Secrecy
 from turnkeeper.runtime.secrets import Secrets
-from turnkeeper.runtime.session import Start
+from turnkeeper.runtime.session import Session, Start
 from turnkeeper.skills import artifacts, patch, prompt, schema
 from turnkeeper.skills.image import Images
 from turnkeeper.skills.output import Files
@@ -63,6 +63,17 @@ def _is_short(error: BaseException | None) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class Fresh:
+    """A process that has only to be started: what it needs is there, and what it is lent."""
+
+    session: Session
+    words: bytes
+    """What it is begun with."""
+    grown: RunWarning | None
+    """What the session that is to be resumed has come to."""
+
+
+@dataclass(frozen=True, slots=True)
 class Scene:
     engine: Engine
     plan: TurnPlan
@@ -71,10 +82,8 @@ class Scene:
     skill_id: str
     secrets: tuple[str, ...] = ()
     """The names of those that the process is given."""
-    start: Start | None = None
-    """Of a new process; None: there is one to go on with."""
-    grown: RunWarning | None = None
-    """What the session that is to be resumed has come to."""
+    fresh: Fresh | None = None
+    """None: there is a process to go on with."""
 
 
 class Stage:
@@ -112,6 +121,11 @@ class Stage:
         later = [each for each in asked if each.attempt_number == attempt.attempt_number]
         words = partial(self._words, run, attempt, answered, later)
         return await asyncio.to_thread(self._set, run, attempt, words, is_fresh)
+
+    async def strike(self, scene: Scene) -> None:
+        """It was set, and nothing is played on it."""
+        if scene.fresh is not None:
+            await asyncio.to_thread(scene.fresh.session.move_out)
 
     def files(self, scene: Scene, contract: Contract) -> Files:
         """The artifacts as the turn left them; a skill that neither declares nor reports any is spared the look.
@@ -175,14 +189,23 @@ class Stage:
                 skill_id=run.job.skill_id,
                 secrets=run.job.contract.secrets,
             )
-            return self._with_start(scene) if is_fresh else scene
+            return replace(scene, fresh=self._fresh(scene, run)) if is_fresh else scene
 
-    def _with_start(self, scene: Scene) -> Scene:
-        session = scene.plan.session
-        if session is not None and not session.loadable:
+    def _fresh(self, scene: Scene, run: Run) -> Fresh:
+        handle = scene.plan.session
+        if handle is not None and not handle.loadable:
             gone = "the resident process is gone, and its session cannot be loaded"
             raise StageFailed(Code.INTERACTION_PROCESS_LOST, gone)
-        return replace(scene, grown=_weighed(scene), start=self._start(scene))
+        grown = _weighed(scene)
+        session = Session(self._start(scene), scene.engine.dialect(scene.plan), run.job.timeouts)
+        words = session.dialect.begin(scene.prompt)
+        self.keep_words(scene, run, words)
+        try:
+            session.move_in()
+        except BaseException:
+            session.move_out()
+            raise
+        return Fresh(session, words, grown)
 
     def _freeze(self, run: Run, folder: RunFolder, at: Path) -> None:
         """Before the session's first word. Later it is the agent's own: what it did to its copy stays done."""

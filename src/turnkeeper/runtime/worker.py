@@ -167,34 +167,38 @@ class Worker:
         return await self._finish(owner, played)
 
     async def _set(self, owner: Owner, run: Run, attempt: Attempt) -> Scene:
-        """With the start of a process, if there is none to go on with."""
+        """With a process that has only to be started, if there is none to go on with."""
         while True:
             if not owner.has_process:
                 await owner.let_go()
             is_fresh = owner.session is None
             look = partial(self._stage.set, run, attempt, is_fresh=is_fresh)
-            scene = await owner.patiently(partial(launching.retried, look))
+            scene = await owner.patiently(partial(launching.prepared, look))
             if is_fresh or owner.has_process:  # it may have ended meanwhile
                 return scene
 
     async def _begin(self, owner: Owner, scene: Scene, played: Played, recorder: Recorder) -> Turn | None:
         """The process and the first words to it; None if we are told to let go before anything is started."""
         if owner.interrupted.done():
+            await self._stage.strike(scene)
             return None
         played.was_started = True
-        run, session = played.run, owner.session or _new_session(scene, played.run)
-        played.attempt = replace(played.attempt, launch=session.record)
-        words = session.dialect.begin(scene.prompt)
-        keep = partial(self._stage.keep_words, scene, run, words)
+        run, fresh = played.run, scene.fresh
         logs = [scene.folder.raw(run.attempt_number, run.try_number, name) for name in ("stdout", "stderr")]
-        if owner.session is None:
-            played.warnings += [scene.grown] if scene.grown else []
+        if fresh is not None:
+            words, session = fresh.words, fresh.session
+            played.attempt = replace(played.attempt, launch=session.record)
+            played.warnings += [fresh.grown] if fresh.grown else []
             played.warnings += _unwalled(run, self._stage.sandbox)
             mark = f"{self._store.data_id}/{run.id}/{run.attempt_number}.{run.try_number}"
-            await launching.spawn(session, mark, logs, keep)
+            await launching.start(session, mark, logs)
             owner.session = session
         else:
-            await launching.redirect(session, logs, keep)
+            assert owner.session is not None
+            session = owner.session
+            played.attempt = replace(played.attempt, launch=session.record)
+            words = session.dialect.begin(scene.prompt)
+            await launching.redirect(session, logs, partial(self._stage.keep_words, scene, run, words))
         # With no wait in between: whatever a resident says from here on is of this turn.
         turn = Turn(session, played.transcript, recorder, self._clock)
         played.attempt = replace(played.attempt, born=turn.born)
@@ -326,11 +330,6 @@ def _batch(run: Run, owner: Owner) -> Batch:
         attempt_number=run.attempt_number,
         try_number=run.try_number,
     )
-
-
-def _new_session(scene: Scene, run: Run) -> Session:
-    assert scene.start is not None
-    return Session(scene.start, scene.engine.dialect(scene.plan), run.job.timeouts)
 
 
 def _synced(session: Session, how: HowEnded) -> HowEnded:

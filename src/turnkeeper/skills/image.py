@@ -52,11 +52,11 @@ class Images:
                 os.mkdir(target, 0o700)  # noqa: PTH102 (plain calls: each run makes all of them)
             elif (patch := patches.get(entry.name)) is not None:
                 data = entry.data if entry.data is not None else Path(source).read_bytes()
-                _write(target, patch(data), 0o600)
+                write_new(target, patch(data), 0o600)
             elif stat.S_ISLNK(entry.mode):
                 os.symlink(os.readlink(source), target)  # noqa: PTH115, PTH211
             elif entry.data is not None:
-                _write(target, entry.data, stat.S_IMODE(entry.mode))
+                write_new(target, entry.data, stat.S_IMODE(entry.mode))
             else:
                 shutil.copy2(source, target)
 
@@ -117,7 +117,7 @@ def _is_settled(entry: _Entry) -> bool:
     return time.time_ns() - max(entry.stamp[-2:]) > SETTLED_NS
 
 
-def _write(path: str, data: bytes, mode: int) -> None:
+def write_new(path: str, data: bytes, mode: int) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         rest = memoryview(data)

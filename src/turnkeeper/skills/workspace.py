@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from turnkeeper.failpoints import Deed, around
 from turnkeeper.skills.artifacts import UPLOADS
 from turnkeeper.skills.clearing import clear, weigh
-from turnkeeper.skills.image import Images
+from turnkeeper.skills.image import Images, write_new
 
 SKILL_FILE = "SKILL.md"
 
@@ -80,9 +81,9 @@ class RunFolder:
             _enter(home, folder)
         for name, data in files.items():
             path = os.path.join(home, name)  # noqa: PTH118
-            _write(f"{path}.new", data)
-            with around(Deed.WRITE_HOME):
-                os.rename(f"{path}.new", path)  # noqa: PTH104
+            if not _is_there(path, data):
+                with around(Deed.WRITE_HOME):
+                    _write(path, data)
 
     def home_size(self, of: str, without: str) -> int:
         """Bytes that a folder of it takes on the disk. Links are not followed: what they lead to is not kept there."""
@@ -106,15 +107,27 @@ def _enter(home: str, folder: str) -> None:
     os.makedirs(path, mode=0o700, exist_ok=True)  # noqa: PTH103
 
 
-def _write(path: str, data: bytes) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+def _is_there(path: str, data: bytes) -> bool:
+    """As the last turn left it: to make it anew would cost a file each time."""
     try:
-        fd = os.open(path, flags, 0o600)
-    except FileExistsError:  # of a turn that was cut off, or of the agent's
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:  # or it is a link, or may not be read: all but the first were the agent
+        return False
+    try:
+        found = os.fstat(fd)
+        is_ours = found.st_mode == stat.S_IFREG | 0o600 and found.st_nlink == 1
+        return is_ours and found.st_size == len(data) and os.read(fd, len(data)) == data
+    finally:
+        os.close(fd)
+
+
+def _write(path: str, data: bytes) -> None:
+    """Nobody reads it before it is whole; one that a crash has cut off is written again with the next turn."""
+    try:
+        write_new(path, data, 0o600)
+    except FileExistsError:  # of another turn, or the agent's
         os.unlink(path)  # noqa: PTH108
-        fd = os.open(path, flags, 0o600)
-    with os.fdopen(fd, "wb", buffering=0) as file:
-        file.write(data)
+        write_new(path, data, 0o600)
 
 
 def is_gone(folder: Path) -> bool:
