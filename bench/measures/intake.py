@@ -48,7 +48,11 @@ async def _accepted(bench: Bench) -> list[Figure]:
             taken = await _posted(wires, bench.rounds(500, 100))
     return [
         Figure(
-            goal="G3", what="commits for each job while all slots are busy", unit="", measured=commits, limit=1
+            goal="G3",
+            what="commits for each job while all slots are busy",
+            unit="",
+            measured=commits,
+            limit=1,
         ),
         Figure(
             goal="G3",
@@ -129,7 +133,7 @@ async def _busy(bench: Bench, *, max_queued: int) -> AsyncIterator[tuple[Service
     """A service whose only slot is taken."""
     async with bench.visited(SLOTS="1", MAX_QUEUED=str(max_queued)) as (service, wire):
         await runs.create(wire, LONG, mode="auto")
-        while not service.children:
+        while not service.children:  # noqa: ASYNC110 (it is looked for in the kernel)
             await asyncio.sleep(0.01)
         yield service, wire
 
