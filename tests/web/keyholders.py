@@ -32,8 +32,8 @@ async def holder(place: Place, *scopes: str, **more: Any) -> AsyncIterator[Clien
 
 
 @asynccontextmanager
-async def holding(place: Place, key: str) -> AsyncIterator[Client]:
-    client = Client(place.service.url, key)
+async def holding(place: Place, key: str, address: str | None = None) -> AsyncIterator[Client]:
+    client = Client(place.service.url, key, address=address)
     try:
         yield client
     finally:

@@ -9,16 +9,17 @@ from typing import Any
 import pytest
 
 from turnkeeper.core.errors import UnknownFields
-from turnkeeper.web.bodies import LARGE, JsonRequest
+from turnkeeper.web.bodies import LARGE
+from turnkeeper.web.calls import Call
 from turnkeeper.web.problems import MOST_ERRORS
 from turnkeeper.web.schemas import CreateJob, Reply, Strict
 
 
-def request(body: bytes) -> JsonRequest:
+def request(body: bytes) -> Call:
     async def receive() -> dict[str, Any]:
         return {"type": "http.request", "body": body, "more_body": False}
 
-    return JsonRequest({"type": "http", "headers": []}, receive)
+    return Call({"type": "http", "headers": []}, receive)
 
 
 async def turns_while_read(body: bytes) -> int:

@@ -280,5 +280,6 @@ async def test_run_that_is_removed_between_two_reads_is_not_there(
             assert (await place.client.http.post("/v1/prune", json=every)).status_code == 200
 
         jobs, store = Meanwhile(place.house.jobs, remove), Meanwhile(place.house.store, remove)
+        house = SimpleNamespace(jobs=jobs, store=store, stage=place.house.stage)
         with pytest.raises(RunNotFound):
-            await look(run_id, SimpleNamespace(jobs=jobs, store=store, stage=place.house.stage))
+            await look(run_id, SimpleNamespace(house=house))

@@ -19,6 +19,7 @@ from tests.web.requests import waiting
 from turnkeeper.core.access import Asked, Caller, Scope
 from turnkeeper.core.errors import Code
 from turnkeeper.runtime.house import House
+from turnkeeper.web import calls
 from turnkeeper.web.app import make_app
 from turnkeeper.web.guard import is_open
 from turnkeeper.web.rules import ANY, LINK, RULES, Rule
@@ -78,16 +79,19 @@ Holders = dict[str, Client]
 
 @pytest.fixture(scope="module")
 async def holders(place: Place) -> AsyncIterator[Holders]:
+    # Who may not come in comes from an address of their own: together they ask more often than one stranger may.
     async with AsyncExitStack() as stack:
         clients: Holders = {
             scope.value: await stack.enter_async_context(holder(place, scope.value)) for scope in Scope
         }
-        clients["nobody"] = await stack.enter_async_context(holding(place, "not-a-token-nor-a-key"))
+        clients["nobody"] = await stack.enter_async_context(
+            holding(place, "not-a-token-nor-a-key", "127.0.0.2")
+        )
         gone = await made(place, "admin")
-        clients["revoked"] = await stack.enter_async_context(holding(place, gone["key"]))
+        clients["revoked"] = await stack.enter_async_context(holding(place, gone["key"], "127.0.0.3"))
         assert (await revoked(place, gone)).status_code == 200
         short = await made(place, "admin", expires_in_sec=1)
-        clients["expired"] = await stack.enter_async_context(holding(place, short["key"]))
+        clients["expired"] = await stack.enter_async_context(holding(place, short["key"], "127.0.0.4"))
         place.clock.advance(2)
         yield clients
 
@@ -138,9 +142,10 @@ def test_the_scopes_are_those_that_were_meant() -> None:
 
 
 def test_nothing_is_served_beside_the_rules() -> None:
-    """Neither a plain route nor a mount, which know no dependency: but for the files of the page."""
+    """Neither a plain route nor a mount, which ask for no rule: but for the files of the page."""
     app = make_app(cast(House, None), DOOR)
-    assert [route.path for route in app.routes if isinstance(route, Route)] == ["/v1/openapi.json"]
+    plain = [route for route in app.routes if not isinstance(route, calls.Route | Mount)]
+    assert [cast(Route, route).path for route in plain] == ["/v1/openapi.json"]
     assert [route.path for route in app.routes if isinstance(route, Mount)] == ["/static"]
 
 

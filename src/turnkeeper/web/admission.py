@@ -5,7 +5,6 @@ A limited key lives in a smaller house: what is of other skills or engines does 
 
 from __future__ import annotations
 
-from fastapi import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from turnkeeper.core.access import Caller
@@ -18,12 +17,10 @@ from turnkeeper.core.errors import (
     Unauthorized,
 )
 from turnkeeper.runtime.house import House
+from turnkeeper.web.calls import RULED
 from turnkeeper.web.door import CALLER
 from turnkeeper.web.problems import problem
 from turnkeeper.web.rules import Found, find
-
-RULED = "turnkeeper.ruled"
-"""In the scope of a request: method and template of the rule that it was held to."""
 
 
 class Admission:
@@ -62,17 +59,6 @@ class Admission:
         run = None if is_another else await self._house.store.run(run_id)
         if run is None or not caller.may_use(skill_id=run.job.skill_id, engine=run.job.engine):
             raise RunNotFound(f"there is no run {run_id!r}")
-
-
-async def ruled(request: Request) -> None:
-    """For every route of the app: whoever has come here by another route than the rule was for, or without a rule,
-    is refused. A new route needs a line in `rules.py`."""
-    reached = (
-        "GET" if request.method == "HEAD" else request.method,
-        getattr(request.scope["route"], "path", None),
-    )
-    if request.scope.get(RULED) != reached:
-        raise ScopeMissing(f"{request.method} {request.url.path} has no rule, so nobody may call it")
 
 
 def _require_skill(skill_id: str, caller: Caller) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, Response
 
 from turnkeeper.core import questions
 from turnkeeper.core.access import Asked
@@ -25,10 +25,10 @@ from turnkeeper.core.journal import What
 from turnkeeper.core.run import Interaction, Resolution, Run
 from turnkeeper.runtime.house import House
 from turnkeeper.web import link_schemas, schemas
-from turnkeeper.web.bodies import JsonRoute
+from turnkeeper.web.calls import Call, JsonRoute
 from turnkeeper.web.jobs import receipt_view
 from turnkeeper.web.links import ANSWER, LASTS, Link
-from turnkeeper.web.parts import By, CallerOf, DoorOf, HouseOf, RunId, problems
+from turnkeeper.web.parts import RunId, problems
 from turnkeeper.web.session import base_url
 
 router = APIRouter(tags=["links"], route_class=JsonRoute, responses=problems(503))
@@ -45,36 +45,33 @@ _CLOSED = {
 async def new_link(
     run_id: RunId,
     body: link_schemas.NewLink,
-    house: HouseOf,
-    door: DoorOf,
-    caller: CallerOf,
-    request: Request,
+    call: Call,
     response: Response,
 ) -> dict[str, Any]:
     """An address by which somebody without a key can answer the open question, once. It ends with the question."""
-    run = await house.jobs.run(run_id)
+    run = await call.house.jobs.run(run_id)
     wanted = body.interaction_id or run.pending_interaction_id
-    asked = None if wanted is None else await house.store.interaction(run_id, wanted)
+    asked = None if wanted is None else await call.house.store.interaction(run_id, wanted)
     pending = questions.require_open(run, asked)
     lasts = LASTS if body.expires_in_sec is None else timedelta(seconds=body.expires_in_sec)
     link = Link(
         asked=Asked(run_id=run.id, interaction_id=pending.interaction_id),
-        expires_at=_end(house.clock() + lasts, caller.key_id, house),
+        expires_at=_end(call.house.clock() + lasts, call.caller.key_id, call.house),
         label=body.for_,
-        key_id=caller.key_id,
+        key_id=call.caller.key_id,
     )
     told = {
         "interaction_id": pending.interaction_id,
         "for": link.label,
         "expires_at": instant(link.expires_at),
     }
-    await house.journal.note(by=caller.by, what=What.LINK_CREATED, subject=run.id, detail=told)
+    await call.house.journal.note(by=call.caller.by, what=What.LINK_CREATED, subject=run.id, detail=told)
     response.headers["Cache-Control"] = "no-store"
     return {
-        "url": f"{base_url(request)}/#answer={door.links.seal(link)}",
+        "url": f"{base_url(call)}/#answer={call.door.links.seal(link)}",
         "expires_at": instant(link.expires_at),
         "interaction_id": pending.interaction_id,
-        "public": request.app.state.public_url is not None,
+        "public": call.app.state.public_url is not None,
     }
 
 
@@ -84,11 +81,11 @@ def _end(wanted: datetime, key_id: str | None, house: House) -> datetime:
     return min(wanted, key.expires_at if key and key.expires_at else wanted).replace(microsecond=0)
 
 
-def _link(request: Request, door: DoorOf, house: HouseOf) -> Link:
+async def _link(call: Call) -> Link:
     """By the rules nobody comes here without one."""
-    link = door.links.of(request.headers.get("authorization", ""))
+    link = call.door.links.of(call.headers.get("authorization", ""))
     assert link is not None
-    if link.expires_at <= house.clock():
+    if link.expires_at <= call.house.clock():
         raise LinkExpired(f"this link was good until {instant(link.expires_at)}")
     return link
 
@@ -99,9 +96,9 @@ LinkOf = Annotated[Link, Depends(_link)]
 @router.get(
     ANSWER, response_model=link_schemas.AskedOut, response_model_exclude_unset=True, responses=problems(410)
 )
-async def get_asked(house: HouseOf, link: LinkOf) -> dict[str, Any]:
+async def get_asked(call: Call, link: LinkOf) -> dict[str, Any]:
     """The question of a link. To look at it uses nothing up."""
-    run, interaction = await _found(house, link)
+    run, interaction = await _found(call.house, link)
     try:
         pending = questions.require_open(run, interaction)
     except _GONE as error:
@@ -114,23 +111,23 @@ async def get_asked(house: HouseOf, link: LinkOf) -> dict[str, Any]:
 
 
 @router.post(ANSWER, response_model=schemas.ReplyOut, responses=problems(410))
-async def answer(body: schemas.Words, house: HouseOf, link: LinkOf, by: By) -> dict[str, Any]:
+async def answer(body: schemas.Words, call: Call, link: LinkOf) -> dict[str, Any]:
     """The same answer again gets the same receipt; any other comes too late."""
     asked = link.asked
     try:
-        receipt = await house.jobs.reply(
+        receipt = await call.house.jobs.reply(
             asked.run_id,
             asked.interaction_id,
             body.response,
-            by=by,
+            by=call.by,
             idempotency_key=body.idempotency_key,
         )
     except _GONE as error:
-        run, interaction = await _found(house, link)
+        run, interaction = await _found(call.house, link)
         raise _dead(run, interaction, error) from None
-    if receipt.answer.by != by:
+    if receipt.answer.by != call.by:
         # Somebody else gave the same answer: that it is the same is none of their business.
-        run, interaction = await _found(house, link)
+        run, interaction = await _found(call.house, link)
         raise _dead(run, interaction, LinkDead("this question was answered", reason="gone"))
     return receipt_view(receipt)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fastapi import Depends, FastAPI
+from fastapi import FastAPI
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -28,16 +28,16 @@ from turnkeeper.web import (
     session,
     uploads,
 )
-from turnkeeper.web.admission import Admission, ruled
+from turnkeeper.web.admission import Admission
+from turnkeeper.web.calls import Route
 from turnkeeper.web.discreet import Discreet
 from turnkeeper.web.door import PAGE_KEY, Door
 from turnkeeper.web.guard import OPEN_PATHS
 from turnkeeper.web.links import ANSWER
 from turnkeeper.web.parts import PROBLEM, refusal
-from turnkeeper.web.parts import problems as documented
 from turnkeeper.web.rules import find
 
-EVERYWHERE = documented(403, 413, 414, 429, 431, 500)
+EVERYWHERE = (403, 413, 414, 429, 431, 500)
 """What the guard refuses, and what nobody foresaw. Each route adds what only it may answer."""
 
 
@@ -52,7 +52,7 @@ class Api(FastAPI):
                 # The template is a path that fits its own rule: braces are letters like others.
                 ruling = find(method.upper(), path)
                 operation["x-scopes"] = ruling.rule.names if ruling else []
-                for status in _refusals(path, method, operation):
+                for status in (*EVERYWHERE, *_refusals(path, method, operation)):
                     operation["responses"].setdefault(str(status), refusal(status))
                 operation["responses"].pop("422", None)
                 for response in operation["responses"].values():
@@ -117,10 +117,9 @@ def make_app(
         docs_url=None,
         redoc_url=None,
         openapi_url="/v1/openapi.json",
-        responses=EVERYWHERE,
         redirect_slashes=False,
-        dependencies=[Depends(ruled)],
     )
+    app.router.route_class = Route
     app.state.house = house
     app.state.door = door
     app.state.heartbeat_sec = heartbeat_sec
@@ -129,7 +128,8 @@ def make_app(
         *(jobs, answering, uploads, events, files, catalogue),
         *(keys, secrets, journal, retention, service, session, page),
     ):
-        app.include_router(module.router)
+        # Each has its whole path. FastAPI would look for the route in every router that it includes, and then again.
+        app.router.routes.extend(module.router.routes)
     app.add_middleware(Discreet, secrecy=secrecy or Secrecy())  # inside of what compresses
     app.add_middleware(SmallLists)
     app.add_middleware(Admission, house=house)

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable, Coroutine
 from typing import Any
 
-from fastapi import Request, Response
-from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
-from turnkeeper.core.errors import InvalidRequest
 from turnkeeper.web.problems import LONGEST_NAME
 
 LARGE = 64 * 1024
@@ -24,28 +19,6 @@ class NotJson(HTTPException):
 
     def __init__(self, why: str) -> None:
         super().__init__(400, f"the body {why}")
-
-
-class JsonRequest(Request):
-    async def json(self) -> Any:
-        if not hasattr(self, "_json"):
-            body = await self.body()
-            self._json = parsed(body) if len(body) <= LARGE else await asyncio.to_thread(parsed, body)
-        return self._json
-
-
-class JsonRoute(APIRoute):
-    """A route whose body, if it takes one, is JSON and says so."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
-
-        async def checked(request: Request) -> Response:
-            if self.body_field is not None and not _says_json(request.headers.get("content-type", "")):
-                raise InvalidRequest("send the body as JSON, with Content-Type: application/json")
-            return await handle(JsonRequest(request.scope, request.receive))
-
-        return checked
 
 
 def parsed(body: bytes) -> Any:
@@ -70,6 +43,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _says_json(content_type: str) -> bool:
+def says_json(content_type: str) -> bool:
     kind = content_type.partition(";")[0].strip().lower()
     return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))

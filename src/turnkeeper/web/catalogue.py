@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query, Response
 
 from turnkeeper.core.access import Caller
 from turnkeeper.core.errors import EngineNotFound, InvalidRequest, SkillBroken, StorageUnavailable, Warn
@@ -20,17 +20,19 @@ from turnkeeper.runtime.house import House
 from turnkeeper.skills.lint import lint
 from turnkeeper.web import catalogue_schemas as schemas
 from turnkeeper.web import views
-from turnkeeper.web.parts import By, CallerOf, HouseOf, problems
+from turnkeeper.web.calls import Call, Route
+from turnkeeper.web.parts import problems
 from turnkeeper.web.uploads import ZIP, multipart, parts_of
 
 MOST_POINTERS = 10
 
-router = APIRouter(prefix="/v1", tags=["catalogue"], responses=problems(503))
+router = APIRouter(prefix="/v1", tags=["catalogue"], route_class=Route, responses=problems(503))
 
 
 @router.get("/skills", response_model=schemas.Skills)
-async def list_skills(house: HouseOf, caller: CallerOf) -> dict[str, Any]:
+async def list_skills(call: Call) -> dict[str, Any]:
     """Every skill, the broken ones with what is wrong with them."""
+    house, caller = call.house, call.caller
     found = await asyncio.to_thread(lambda: list(house.shelf.all()))
     listed = [_skill(house, caller, skill) if skill else _broken(house, broken) for skill, broken in found]
     return {"skills": [each for each in listed if caller.skills is None or each["id"] in caller.skills]}
@@ -43,72 +45,75 @@ async def list_skills(house: HouseOf, caller: CallerOf) -> dict[str, Any]:
     openapi_extra=multipart("A skill's folder.", ZIP),
 )
 async def install_skill(
-    request: Request,
+    call: Call,
     response: Response,
-    house: HouseOf,
-    caller: CallerOf,
     replace: Annotated[bool, Query(description="Also by a version that is not higher.")] = False,
 ) -> dict[str, Any]:
     """A new skill, or a higher version of one that was installed in this way; once it answers, it is durable."""
-    await asyncio.to_thread(house.disk.require_room)
-    async with parts_of(request) as parts:
+    await asyncio.to_thread(call.house.disk.require_room)
+    async with parts_of(call) as parts:
         if [part.name for part in parts] != list(ZIP):
             names = ", ".join(repr(part.name) for part in parts) or "none"
             raise InvalidRequest(
                 f"send one part 'file', the zip of the skill; the parts of this body: {names}"
             )
         with _on_disk():
-            skill = await asyncio.to_thread(house.library.install, parts[0].file, replace=replace)
-    await house.journal.note(
-        by=caller.by, what=What.SKILL_INSTALLED, subject=skill.id, detail={"version": skill.version}
+            skill = await asyncio.to_thread(call.house.library.install, parts[0].file, replace=replace)
+    await call.house.journal.note(
+        by=call.caller.by, what=What.SKILL_INSTALLED, subject=skill.id, detail={"version": skill.version}
     )
     response.headers["Location"] = f"/v1/skills/{skill.id}"
-    return _skill(house, caller, skill)
+    return _skill(call.house, call.caller, skill)
 
 
 @router.delete("/skills/{skill_id}", response_model=schemas.Removed)
-async def remove_skill(skill_id: str, house: HouseOf, by: By) -> dict[str, Any]:
+async def remove_skill(skill_id: str, call: Call) -> dict[str, Any]:
     """Only what was installed through the API. Runs that have begun go on with their own copies."""
     with _on_disk():
-        await asyncio.to_thread(house.library.remove, skill_id)
-    await house.journal.note(by=by, what=What.SKILL_REMOVED, subject=skill_id)
+        await asyncio.to_thread(call.house.library.remove, skill_id)
+    await call.house.journal.note(by=call.by, what=What.SKILL_REMOVED, subject=skill_id)
     return {"id": skill_id, "removed": True}
 
 
 @router.get("/skills/{skill_id}", response_model=schemas.SkillOut)
-async def get_skill(skill_id: str, house: HouseOf, caller: CallerOf) -> dict[str, Any]:
-    skill = await asyncio.to_thread(house.shelf.get, skill_id)
-    return _skill(house, caller, skill)
+async def get_skill(skill_id: str, call: Call) -> dict[str, Any]:
+    skill = await asyncio.to_thread(call.house.shelf.get, skill_id)
+    return _skill(call.house, call.caller, skill)
 
 
 @router.get("/skills/{skill_id}/schemas", response_model=schemas.Schemas)
-async def get_schemas(skill_id: str, house: HouseOf) -> dict[str, Any]:
+async def get_schemas(skill_id: str, call: Call) -> dict[str, Any]:
     """The JSON Schemas of input, parameters and output; null where the skill has none."""
-    skill = await asyncio.to_thread(house.shelf.get, skill_id)
-    return {**house.secrecy.hide_json(_schemas(skill)), "skill_id": skill.id}
+    skill = await asyncio.to_thread(call.house.shelf.get, skill_id)
+    return {**call.house.secrecy.hide_json(_schemas(skill)), "skill_id": skill.id}
 
 
 @router.get("/skills/{skill_id}/lint", response_model=schemas.Findings)
-async def lint_skill(skill_id: str, house: HouseOf) -> dict[str, Any]:
+async def lint_skill(skill_id: str, call: Call) -> dict[str, Any]:
     """All that breaks the skill, and all that only looks wrong; also for one that cannot be used."""
-    findings = await asyncio.to_thread(lambda: lint(house.shelf.root(skill_id), tuple(house.engines)))
-    return {"skill_id": skill_id, "findings": house.secrecy.hide_json([asdict(each) for each in findings])}
+    findings = await asyncio.to_thread(
+        lambda: lint(call.house.shelf.root(skill_id), tuple(call.house.engines))
+    )
+    return {
+        "skill_id": skill_id,
+        "findings": call.house.secrecy.hide_json([asdict(each) for each in findings]),
+    }
 
 
 @router.get("/engines", response_model=schemas.Engines)
-async def list_engines(house: HouseOf, caller: CallerOf) -> dict[str, Any]:
+async def list_engines(call: Call) -> dict[str, Any]:
     """Every engine: ready, or why not and the command that fixes it."""
-    engines = _engines(house, caller).values()
-    return {"engines": await asyncio.gather(*(_engine(house, engine) for engine in engines))}
+    engines = _engines(call.house, call.caller).values()
+    return {"engines": await asyncio.gather(*(_engine(call.house, engine) for engine in engines))}
 
 
 @router.get("/engines/{name}", response_model=schemas.EngineOut)
-async def get_engine(name: str, house: HouseOf, caller: CallerOf) -> dict[str, Any]:
-    engines = _engines(house, caller)
+async def get_engine(name: str, call: Call) -> dict[str, Any]:
+    engines = _engines(call.house, call.caller)
     engine = engines.get(name)
     if engine is None:
         raise EngineNotFound(f"there is no engine {name!r} here; there are: {', '.join(engines)}")
-    return await _engine(house, engine)
+    return await _engine(call.house, engine)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import APIRouter, Header, Query
 from starlette.responses import Response, StreamingResponse
 
 from turnkeeper.core.errors import CursorInvalid, StorageUnavailable
@@ -17,9 +17,10 @@ from turnkeeper.runtime.feed import Subscription
 from turnkeeper.runtime.house import House
 from turnkeeper.store.base import LogEntry
 from turnkeeper.web import schemas, views
-from turnkeeper.web.parts import CallerOf, DoorOf, HouseOf, RunId, problems
+from turnkeeper.web.calls import Call, Route
+from turnkeeper.web.parts import RunId, problems
 
-router = APIRouter(prefix="/v1/jobs", tags=["events"], responses=problems(503))
+router = APIRouter(prefix="/v1/jobs", tags=["events"], route_class=Route, responses=problems(503))
 
 log = logging.getLogger(__name__)
 
@@ -50,34 +51,31 @@ _SSE: dict[int | str, dict[str, Any]] = {
 @router.get("/{run_id}/events", response_class=Response, responses=_SSE)
 async def follow(
     run_id: RunId,
-    house: HouseOf,
-    door: DoorOf,
-    caller: CallerOf,
-    request: Request,
+    call: Call,
     cursor: Annotated[str | None, Query(description="Only events after this number")] = None,
     last_event_id: Annotated[str | None, Header(description="As `cursor`, and stronger")] = None,
 ) -> Response:
     """`snapshot`, then `chat_event`s with `id`, `heartbeat`s in silence, `end` after the last event."""
-    run = await house.jobs.run(run_id)
+    run = await call.house.jobs.run(run_id)
     after = read_cursor(cursor if last_event_id is None else last_event_id, run.last_seq)
     headers = {"Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no"}
-    frames = _stream(house, run_id, after, request.app.state.heartbeat_sec)
-    frames = _while_welcome(frames, lambda: door.still_knows(caller))
+    frames = _stream(call.house, run_id, after, call.app.state.heartbeat_sec)
+    frames = _while_welcome(frames, lambda: call.door.still_knows(call.caller))
     return StreamingResponse(_cut_off(frames, run_id), media_type="text/event-stream", headers=headers)
 
 
 @router.get("/{run_id}/events/history", response_model=schemas.EventPage)
 async def history(
     run_id: RunId,
-    house: HouseOf,
+    call: Call,
     from_seq: Annotated[int, Query(ge=1, le=schemas.LARGEST)] = 1,
     to_seq: Annotated[int | None, Query(ge=1, le=schemas.LARGEST)] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 200,
 ) -> Response:
     """A page of the log, both ends included."""
-    entries = await house.store.events(run_id, after=from_seq - 1, upto=to_seq, limit=limit)
+    entries = await call.house.store.events(run_id, after=from_seq - 1, upto=to_seq, limit=limit)
     # Read after the entries: a page never says that it holds more than there is.
-    run = await house.jobs.run(run_id)
+    run = await call.house.jobs.run(run_id)
     last = entries[-1].seq if entries else from_seq - 1
     more = last < min(run.last_seq, to_seq or run.last_seq) and bool(entries)
     # The bodies are JSON already; they are joined, not parsed and encoded again.

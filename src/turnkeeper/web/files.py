@@ -23,9 +23,10 @@ from turnkeeper.skills import artifacts
 from turnkeeper.skills.bundle import Bundle
 from turnkeeper.skills.workspace import RunFolder
 from turnkeeper.web import schemas, views
-from turnkeeper.web.parts import HouseOf, RunId, problems
+from turnkeeper.web.calls import Call, Route
+from turnkeeper.web.parts import RunId, problems
 
-router = APIRouter(prefix="/v1/jobs", tags=["files"], responses=problems(503))
+router = APIRouter(prefix="/v1/jobs", tags=["files"], route_class=Route, responses=problems(503))
 
 CHUNK = 256 * 1024
 STREAMS: tuple[Literal["stdout", "stderr"], ...] = ("stdout", "stderr")
@@ -52,9 +53,9 @@ register_url_convertor("file", FilePath())
 
 
 @router.get("/{run_id}/result", response_model=schemas.ResultOut, responses=problems(409))
-async def get_result(run_id: RunId, house: HouseOf) -> dict[str, Any]:
+async def get_result(run_id: RunId, call: Call) -> dict[str, Any]:
     """The output that passed the skill's schema; 409 while, or if, there is none."""
-    run = await house.jobs.run(run_id)
+    run = await call.house.jobs.run(run_id)
     if run.result is None:
         why = f" ({run.error.code.value}: {run.error.message})" if run.error else ""
         raise ResultNotAvailable(
@@ -65,42 +66,44 @@ async def get_result(run_id: RunId, house: HouseOf) -> dict[str, Any]:
 
 
 @router.get("/{run_id}/artifacts", response_model=schemas.Artifacts)
-async def list_artifacts(run_id: RunId, house: HouseOf) -> dict[str, Any]:
+async def list_artifacts(run_id: RunId, call: Call) -> dict[str, Any]:
     """Files in the workspace that the skill declares, or all of them if it declares none."""
-    run = await house.jobs.run(run_id)
-    workspace = house.stage.folder(run.id).workspace
+    run = await call.house.jobs.run(run_id)
+    workspace = call.house.stage.folder(run.id).workspace
     found = await asyncio.to_thread(artifacts.find, workspace, run.job.contract.artifacts)
-    await house.jobs.run(run_id)  # one that was removed meanwhile is not one without files
-    listed = await asyncio.to_thread(_listed, found, house.secrecy.hide_text)
+    await call.house.jobs.run(run_id)  # one that was removed meanwhile is not one without files
+    listed = await asyncio.to_thread(_listed, found, call.house.secrecy.hide_text)
     return {"request_id": run.id, "artifacts": listed}
 
 
 @router.get("/{run_id}/artifacts/{path:file}", response_class=Response, responses=_BYTES)
-async def get_artifact(run_id: RunId, path: str, house: HouseOf) -> Response:
+async def get_artifact(run_id: RunId, path: str, call: Call) -> Response:
     """One file of the workspace, with stars where it has a secret; links are never followed."""
-    run = await house.jobs.run(run_id)
-    workspace, rules = house.stage.folder(run.id).workspace, run.job.contract.artifacts
-    hide = house.secrecy.hide_text
+    run = await call.house.jobs.run(run_id)
+    workspace, rules = call.house.stage.folder(run.id).workspace, run.job.contract.artifacts
+    hide = call.house.secrecy.hide_text
     file = await asyncio.to_thread(lambda: _opened(artifacts.open_shown(workspace, path, rules, hide)))
     size = os.fstat(file.fileno()).st_size
     name = await asyncio.to_thread(hide, path)
     headers = {"Content-Disposition": _as_download(name), "Content-Length": str(size)}
-    sent = _send(file, 0, size, house.secrecy.veil())
+    sent = _send(file, 0, size, call.house.secrecy.veil())
     return StreamingResponse(sent, media_type="application/octet-stream", headers=headers)
 
 
 @router.get("/{run_id}/bundle", response_class=Response, responses=_ZIP | problems(409))
-async def get_bundle(run_id: RunId, house: HouseOf) -> Response:
+async def get_bundle(run_id: RunId, call: Call) -> Response:
     """Result, artifacts and a manifest with checksums, as one zip; once the run has ended."""
-    run = await house.jobs.run(run_id)
+    run = await call.house.jobs.run(run_id)
     if not run.state.is_terminal:
         raise RunNotEnded(
             f"the run is {run.state.value}; its bundle is there when it has ended", state=run.state.value
         )
-    bundle = Bundle(run.finished_at or run.updated_at, cover=house.secrecy.veil, hide=house.secrecy.hide_text)
+    bundle = Bundle(
+        run.finished_at or run.updated_at, cover=call.house.secrecy.veil, hide=call.house.secrecy.hide_text
+    )
     pieces = bundle.pieces(
         run.result,
-        house.stage.folder(run.id).workspace,
+        call.house.stage.folder(run.id).workspace,
         run.job.contract.artifacts,
         views.manifest_view(run),
     )
@@ -109,12 +112,12 @@ async def get_bundle(run_id: RunId, house: HouseOf) -> Response:
 
 
 @router.get("/{run_id}/logs", response_model=schemas.Logs)
-async def list_logs(run_id: RunId, house: HouseOf) -> dict[str, Any]:
+async def list_logs(run_id: RunId, call: Call) -> dict[str, Any]:
     """The raw logs that exist, one for each attempt, try and stream."""
-    attempts = await house.store.attempts(run_id)
-    logs = await asyncio.to_thread(lambda: list(_logs(house.stage.folder(run_id), attempts)))
+    attempts = await call.house.store.attempts(run_id)
+    logs = await asyncio.to_thread(lambda: list(_logs(call.house.stage.folder(run_id), attempts)))
     # Read after the logs: a run that was removed meanwhile is not one without logs.
-    run = await house.jobs.run(run_id)
+    run = await call.house.jobs.run(run_id)
     return {"request_id": run.id, "logs": logs}
 
 
@@ -124,14 +127,14 @@ async def get_log(
     attempt: int,
     try_number: int,
     stream: Literal["stdout", "stderr"],
-    house: HouseOf,
+    call: Call,
     offset: Annotated[int, Query(ge=0, le=schemas.LARGEST)] = 0,
     length: Annotated[int | None, Query(ge=1, le=schemas.LARGEST)] = None,
 ) -> Response:
     """The bytes as the engine wrote them; `raw_ref` of an event gives offset and length."""
-    run = await house.jobs.run(run_id)
-    name = house.stage.folder(run.id).raw(attempt, try_number, stream).name
-    file = await asyncio.to_thread(_open, house.stage.folder(run.id).root / "raw", name)
+    run = await call.house.jobs.run(run_id)
+    name = call.house.stage.folder(run.id).raw(attempt, try_number, stream).name
+    file = await asyncio.to_thread(_open, call.house.stage.folder(run.id).root / "raw", name)
     size = os.fstat(file.fileno()).st_size
     if offset > size:
         file.close()

@@ -10,7 +10,7 @@ import re
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import APIRouter, Header, Query, Response
 
 from turnkeeper.core.asking import pending_view
 from turnkeeper.core.errors import CursorInvalid, InvalidRequest
@@ -20,8 +20,8 @@ from turnkeeper.core.statechart import State
 from turnkeeper.runtime.jobs import Receipt
 from turnkeeper.store.base import RunFilter
 from turnkeeper.web import schemas, views
-from turnkeeper.web.bodies import JsonRoute
-from turnkeeper.web.parts import By, CallerOf, HouseOf, RunId, problems, within
+from turnkeeper.web.calls import Call, JsonRoute
+from turnkeeper.web.parts import RunId, problems, within
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=JsonRoute, responses=problems(503))
 
@@ -37,26 +37,23 @@ PreferHeader = Annotated[str | None, Header(description="`wait=30`: answer when 
 @router.post("", response_model=schemas.Created, responses=_CREATED)
 async def create_job(
     body: schemas.CreateJob,
-    request: Request,
+    call: Call,
     response: Response,
-    house: HouseOf,
-    caller: CallerOf,
     idempotency_key: Annotated[str | None, Header(min_length=1, max_length=200)] = None,
 ) -> dict[str, Any]:
     """Accepts a job: once this answers, the run is durable."""
     idempotency = None
     if idempotency_key is not None:
-        digest = await asyncio.to_thread(_digest, await request.json())
-        idempotency = Idempotency(idempotency_key, digest, caller.key_id)
-    run = await house.jobs.create(body.request(), idempotency, caller=caller)
+        digest = await asyncio.to_thread(_digest, await call.json())
+        idempotency = Idempotency(idempotency_key, digest, call.caller.key_id)
+    run = await call.house.jobs.create(body.request(), idempotency, caller=call.caller)
     response.headers["Location"] = f"/v1/jobs/{run.id}"
     return {"request_id": run.id, "run_id": run.id, "status": run.state.value, "cache_hit": False}
 
 
 @router.get("", response_model=schemas.RunList, response_model_exclude_unset=True)
 async def list_jobs(
-    house: HouseOf,
-    caller: CallerOf,
+    call: Call,
     status: Annotated[
         list[schemas.State] | None, Query(description="One of these; may be given again.")
     ] = None,
@@ -80,14 +77,17 @@ async def list_jobs(
         engine=engine,
         mode=Mode(execution_mode) if execution_mode else None,
         before=_read_cursor(cursor) if cursor else None,
-        within=within(caller),
+        within=within(call.caller),
     )
-    runs = await house.store.runs(wanted, limit + 1)
+    runs = await call.house.store.runs(wanted, limit + 1)
     page = runs[:limit]
-    asked = await house.store.open_questions(page)
+    asked = await call.house.store.open_questions(page)
     return {
         "jobs": [
-            {**views.run_view(run, house.dispatcher.place(run.id)), "pending": _pending(asked.get(run.id))}
+            {
+                **views.run_view(run, call.house.dispatcher.place(run.id)),
+                "pending": _pending(asked.get(run.id)),
+            }
             for run in page
         ],
         "next_cursor": _cursor(page[-1]) if len(runs) > limit else None,
@@ -96,27 +96,27 @@ async def list_jobs(
 
 @router.get("/{run_id}", response_model=schemas.RunOut)
 async def get_job(
-    run_id: RunId, house: HouseOf, response: Response, prefer: PreferHeader = None
+    run_id: RunId, call: Call, response: Response, prefer: PreferHeader = None
 ) -> dict[str, Any]:
     """One run, as it is now or (`Prefer: wait=N`) as soon as it waits or has ended."""
     seconds = _wait_seconds(prefer)
     if seconds is None:
-        run = await house.jobs.run(run_id)
+        run = await call.house.jobs.run(run_id)
     else:
-        run = await house.jobs.settled(run_id, seconds)
+        run = await call.house.jobs.settled(run_id, seconds)
         response.headers["Preference-Applied"] = f"wait={seconds}"
-    return views.run_view(run, house.dispatcher.place(run.id))
+    return views.run_view(run, call.house.dispatcher.place(run.id))
 
 
 @router.get(
     "/{run_id}/interaction/pending", response_model=schemas.PendingOut, response_model_exclude_unset=True
 )
-async def get_pending(run_id: RunId, house: HouseOf) -> dict[str, Any]:
+async def get_pending(run_id: RunId, call: Call) -> dict[str, Any]:
     """The open question; `pending` is null when there is none."""
-    run = await house.jobs.run(run_id)
-    pending = await house.jobs.pending(run)
+    run = await call.house.jobs.run(run_id)
+    pending = await call.house.jobs.pending(run)
     if pending is None and run.pending_interaction_id is not None:
-        run = await house.jobs.run(run_id)  # a question goes only with its run: whoever asks is told so
+        run = await call.house.jobs.run(run_id)  # a question goes only with its run: whoever asks is told so
     return {
         "request_id": run.id,
         "status": run.state.value,
@@ -125,40 +125,40 @@ async def get_pending(run_id: RunId, house: HouseOf) -> dict[str, Any]:
 
 
 @router.post("/{run_id}/interaction/reply", response_model=schemas.ReplyOut)
-async def reply(run_id: RunId, body: schemas.Reply, house: HouseOf, by: By) -> dict[str, Any]:
+async def reply(run_id: RunId, body: schemas.Reply, call: Call) -> dict[str, Any]:
     """Any text is a reply. The same reply again gets the same receipt; another one is 409."""
-    receipt = await house.jobs.reply(
-        run_id, body.interaction_id, body.response, by=by, idempotency_key=body.idempotency_key
+    receipt = await call.house.jobs.reply(
+        run_id, body.interaction_id, body.response, by=call.by, idempotency_key=body.idempotency_key
     )
     return receipt_view(receipt)
 
 
 @router.get("/{run_id}/interaction/history", response_model=schemas.History)
-async def get_history(run_id: RunId, house: HouseOf) -> dict[str, Any]:
+async def get_history(run_id: RunId, call: Call) -> dict[str, Any]:
     """Every question and its answer, with who or what gave it."""
-    run = await house.jobs.run(run_id)
-    interactions = await house.store.interactions(run.id)
+    run = await call.house.jobs.run(run_id)
+    interactions = await call.house.store.interactions(run.id)
     return {"request_id": run.id, "interactions": [views.history_view(each) for each in interactions]}
 
 
 @router.get("/{run_id}/request", response_model=schemas.CreateJob, response_model_exclude_unset=True)
-async def get_request(run_id: RunId, house: HouseOf) -> dict[str, Any]:
+async def get_request(run_id: RunId, call: Call) -> dict[str, Any]:
     """What would create the same job again, with every default settled; files have to be uploaded again."""
-    return views.request_view(await house.jobs.run(run_id))
+    return views.request_view(await call.house.jobs.run(run_id))
 
 
 @router.get("/{run_id}/attempts", response_model=schemas.Attempts)
-async def get_attempts(run_id: RunId, house: HouseOf) -> dict[str, Any]:
+async def get_attempts(run_id: RunId, call: Call) -> dict[str, Any]:
     """Every try of every turn: how it was started, what it used, what was seen and decided."""
-    run = await house.jobs.run(run_id)
-    attempts = await house.store.attempts(run.id)
+    run = await call.house.jobs.run(run_id)
+    attempts = await call.house.store.attempts(run.id)
     return {"request_id": run.id, "attempts": [views.attempt_view(each) for each in attempts]}
 
 
 @router.post("/{run_id}/cancel", response_model=schemas.CancelOut)
-async def cancel(run_id: RunId, house: HouseOf, by: By) -> dict[str, Any]:
+async def cancel(run_id: RunId, call: Call) -> dict[str, Any]:
     """Idempotent. A live process is ended first: until then the run shows `ending`."""
-    run = await house.jobs.cancel(run_id, by=by)
+    run = await call.house.jobs.cancel(run_id, by=call.by)
     return {"request_id": run.id, "status": run.state.value, "ending": views.ending_view(run.ending)}
 
 

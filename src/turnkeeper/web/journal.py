@@ -10,19 +10,20 @@ from turnkeeper.core.errors import CursorInvalid
 from turnkeeper.core.fcmp import instant
 from turnkeeper.core.journal import Entry
 from turnkeeper.web import key_schemas as schemas
-from turnkeeper.web.parts import HouseOf, problems
+from turnkeeper.web.calls import Call, Route
+from turnkeeper.web.parts import problems
 
-router = APIRouter(prefix="/v1/journal", tags=["service"], responses=problems(503))
+router = APIRouter(prefix="/v1/journal", tags=["service"], route_class=Route, responses=problems(503))
 
 MAX_DIGITS = 18
 
 
 @router.get("", response_model=schemas.JournalOut)
 async def get_journal(
-    house: HouseOf, limit: Annotated[int, Query(ge=1, le=200)] = 50, cursor: str | None = None
+    call: Call, limit: Annotated[int, Query(ge=1, le=200)] = 50, cursor: str | None = None
 ) -> dict[str, Any]:
     """Newest first: keys, skills and removals, with who made each change; `next_cursor` pages on."""
-    found = await house.store.journal(before=_read_cursor(cursor) if cursor else None, limit=limit + 1)
+    found = await call.house.store.journal(before=_read_cursor(cursor) if cursor else None, limit=limit + 1)
     page = found[:limit]
     return {
         "entries": [_entry(each) for each in page],

@@ -19,8 +19,9 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from turnkeeper import __version__
+from turnkeeper.web.calls import Route
 
-router = APIRouter()
+router = APIRouter(route_class=Route)
 
 STATIC = "/static"
 FOLDER = Path(str(resources.files("turnkeeper.web") / "static"))

@@ -1,42 +1,15 @@
-"""What every route needs: the house it works in, and the errors it may answer with."""
+"""What routes share: the parts of their paths, and the errors that they may answer with."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import Depends, Path, Request
+from fastapi import Path
 
 from turnkeeper.core.access import Caller
-from turnkeeper.runtime.house import House
 from turnkeeper.store.base import Within
-from turnkeeper.web.door import CALLER, Door
 from turnkeeper.web.schemas import Problem
 
-
-def _house(request: Request) -> House:
-    house: House = request.app.state.house
-    return house
-
-
-def _door(request: Request) -> Door:
-    door: Door = request.app.state.door
-    return door
-
-
-def _caller(request: Request) -> Caller:
-    """As the guard found it out; not for routes that are open to strangers."""
-    caller: Caller = request.scope[CALLER]
-    return caller
-
-
-def _by(request: Request) -> str:
-    return _caller(request).by
-
-
-HouseOf = Annotated[House, Depends(_house)]
-DoorOf = Annotated[Door, Depends(_door)]
-CallerOf = Annotated[Caller, Depends(_caller)]
-By = Annotated[str, Depends(_by)]
 RunId = Annotated[str, Path(min_length=1, max_length=64)]
 
 

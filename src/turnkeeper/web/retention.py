@@ -10,17 +10,16 @@ from turnkeeper.core.fcmp import instant
 from turnkeeper.runtime.retention import Going, Removed
 from turnkeeper.skills.clearing import Space
 from turnkeeper.web import retention_schemas as schemas
-from turnkeeper.web.bodies import JsonRoute
-from turnkeeper.web.parts import By, HouseOf
+from turnkeeper.web.calls import Call, JsonRoute
 
 router = APIRouter(prefix="/v1/prune", tags=["service"], route_class=JsonRoute)
 
 
 @router.post("", response_model=schemas.Pruned)
-async def prune(body: schemas.Prune, house: HouseOf, by: By) -> dict[str, Any]:
+async def prune(body: schemas.Prune, call: Call) -> dict[str, Any]:
     """Removes what is too old or too much, the oldest first; with `dry_run` it only says what that would be."""
     limits = body.limits()
-    removed = await house.retention.remove(limits, dry_run=body.dry_run, by=by)
+    removed = await call.house.retention.remove(limits, dry_run=body.dry_run, by=call.by)
     return {"dry_run": body.dry_run, "only": limits.part.value, **_view(removed)}
 
 

@@ -18,9 +18,10 @@ from turnkeeper.runtime.disk import MIB, Space
 from turnkeeper.runtime.house import House
 from turnkeeper.web import service_schemas as schemas
 from turnkeeper.web import views
-from turnkeeper.web.parts import CallerOf, HouseOf, problems, within
+from turnkeeper.web.calls import Call, Route
+from turnkeeper.web.parts import problems, within
 
-router = APIRouter(tags=["service"])
+router = APIRouter(tags=["service"], route_class=Route)
 
 MAX_HELD = 100
 
@@ -34,39 +35,42 @@ async def healthz() -> dict[str, str]:
 
 
 @router.get("/readyz", response_model=schemas.Health, responses={503: {"model": schemas.Health}})
-async def readyz(house: HouseOf, response: Response) -> dict[str, str]:
+async def readyz(call: Call, response: Response) -> dict[str, str]:
     """Calls are taken and turns are started. Also on a full disk: what was accepted goes on, and can be answered."""
-    if house.is_ready:
+    if call.house.is_ready:
         return {"status": "ok"}
     response.status_code = 503
-    return {"status": _condition(house)}
+    return {"status": _condition(call.house)}
 
 
 @router.get("/v1/status", response_model=schemas.Status, responses=problems(503))
-async def status(house: HouseOf, caller: CallerOf) -> dict[str, Any]:
+async def status(call: Call) -> dict[str, Any]:
     """Who holds the slots, above all those who hold one while they wait for a person; and who waits for one."""
-    counts, holding = await house.store.counts(), await house.store.holding(MAX_HELD, within(caller))
-    space = await asyncio.to_thread(house.disk.space)
+    counts, holding = (
+        await call.house.store.counts(),
+        await call.house.store.holding(MAX_HELD, within(call.caller)),
+    )
+    space = await asyncio.to_thread(call.house.disk.space)
     return {
         "version": __version__,
-        "status": _condition(house),
-        "started_at": instant(house.since),
-        "slots": _slots(house),
-        "queue": {"length": house.dispatcher.waiting, "sticky": house.dispatcher.waiting_sticky},
+        "status": _condition(call.house),
+        "started_at": instant(call.house.since),
+        "slots": _slots(call.house),
+        "queue": {"length": call.house.dispatcher.waiting, "sticky": call.house.dispatcher.waiting_sticky},
         "runs": {state.value: count for state, count in counts.items()},
         "held": [_held(run) for run in holding.runs],
         "held_count": holding.count,
-        "storage": _storage(house, space),
-        "sandbox": _sandbox(house),
+        "storage": _storage(call.house, space),
+        "sandbox": _sandbox(call.house),
     }
 
 
 @router.get("/metrics", response_class=Response, responses=_TEXT | problems(503))
-async def metrics(house: HouseOf) -> Response:
+async def metrics(call: Call) -> Response:
     """Prometheus text."""
-    counts = await house.store.counts()
+    counts = await call.house.store.counts()
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Snapshot(house, counts, await asyncio.to_thread(house.disk.space)))
+    registry.register(_Snapshot(call.house, counts, await asyncio.to_thread(call.house.disk.space)))
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
 

@@ -8,8 +8,8 @@ from fastapi import APIRouter, Request, Response
 
 from turnkeeper.core.fcmp import instant
 from turnkeeper.web import service_schemas as schemas
-from turnkeeper.web.bodies import JsonRoute
-from turnkeeper.web.parts import CallerOf, DoorOf, HouseOf, problems
+from turnkeeper.web.calls import Call, JsonRoute
+from turnkeeper.web.parts import problems
 
 router = APIRouter(prefix="/v1/session", tags=["session"], route_class=JsonRoute)
 
@@ -20,39 +20,37 @@ def base_url(request: Request) -> str:
 
 
 @router.post("", response_model=schemas.SignedIn, responses=problems(401))
-async def sign_in(
-    body: schemas.SignIn, door: DoorOf, house: HouseOf, request: Request, response: Response
-) -> dict[str, Any]:
+async def sign_in(body: schemas.SignIn, call: Call, response: Response) -> dict[str, Any]:
     """Cookie and key, as `X-Turnkeeper-Page`, together replace the token or API key. A code can be used once."""
-    session = door.trade(code=body.code, token=body.token)
+    session = call.door.trade(code=body.code, token=body.token)
     response.set_cookie(
-        door.cookie_name,
+        call.door.cookie_name,
         session.cookie,
-        max_age=max(0, int((session.expires_at - house.clock()).total_seconds())),
+        max_age=max(0, int((session.expires_at - call.house.clock()).total_seconds())),
         httponly=True,
         samesite="strict",
-        secure=request.url.scheme == "https",  # as a proxy in front tells
+        secure=call.url.scheme == "https",  # as a proxy in front tells
     )
     response.headers["Cache-Control"] = "no-store"
     return {"expires_at": instant(session.expires_at), "page_key": session.page_key}
 
 
 @router.delete("", response_model=schemas.SignedOut)
-async def sign_out(door: DoorOf, response: Response) -> dict[str, Any]:
+async def sign_out(call: Call, response: Response) -> dict[str, Any]:
     """The browser forgets its cookie."""
-    response.delete_cookie(door.cookie_name, httponly=True, samesite="strict")
+    response.delete_cookie(call.door.cookie_name, httponly=True, samesite="strict")
     return {"signed_out": True}
 
 
 @router.post("/codes", response_model=schemas.SignInCode)
-async def new_code(door: DoorOf, caller: CallerOf, request: Request, response: Response) -> dict[str, Any]:
+async def new_code(call: Call, response: Response) -> dict[str, Any]:
     """An address that signs one browser in, within ten minutes, to do what the caller may do. The code is behind `#`:
     it is never sent in a URL."""
-    made = door.new_code(is_asked_for=True, key_id=caller.key_id)
+    made = call.door.new_code(is_asked_for=True, key_id=call.caller.key_id)
     response.headers["Cache-Control"] = "no-store"
     return {
         "code": made.code,
-        "url": f"{base_url(request)}/#code={made.code}",
+        "url": f"{base_url(call)}/#code={made.code}",
         "expires_at": instant(made.expires_at),
-        "public": request.app.state.public_url is not None,
+        "public": call.app.state.public_url is not None,
     }

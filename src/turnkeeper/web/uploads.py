@@ -13,9 +13,10 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from turnkeeper.core.errors import InvalidRequest, StorageUnavailable
 from turnkeeper.skills.uploads import Part
 from turnkeeper.web import schemas, views
-from turnkeeper.web.parts import By, HouseOf, RunId, problems
+from turnkeeper.web.calls import Call, Route
+from turnkeeper.web.parts import RunId, problems
 
-router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=Route)
 
 MAX_PARTS = 200
 MULTIPART = "multipart/form-data"
@@ -48,12 +49,12 @@ ZIP = {"file": {**_FILE, "description": "a zip"}}
         "A zip of all files, or a part for each file input, named by it.", ZIP, more=True
     ),
 )
-async def upload(run_id: RunId, request: Request, house: HouseOf, by: By) -> dict[str, Any]:
+async def upload(run_id: RunId, call: Call) -> dict[str, Any]:
     """The files of a job that waits for them (`waiting_for: upload`), all at once; then the run joins the queue."""
-    await house.uploads.require(run_id)
-    async with parts_of(request) as parts:
-        run = await house.uploads.take(run_id, parts, by=by)
-    return views.run_view(run, house.dispatcher.place(run.id))
+    await call.house.uploads.require(run_id)
+    async with parts_of(call) as parts:
+        run = await call.house.uploads.take(run_id, parts, by=call.by)
+    return views.run_view(run, call.house.dispatcher.place(run.id))
 
 
 @asynccontextmanager
