@@ -21,7 +21,7 @@ import uvicorn
 from platformdirs import user_config_path
 from starlette.types import ASGIApp
 
-from turnkeeper import __version__, beacon
+from turnkeeper import __version__, beacon, threads
 from turnkeeper.beacon import TOKEN, Beacon
 from turnkeeper.core.errors import SettingsInvalid
 from turnkeeper.core.keys import id_in
@@ -34,7 +34,7 @@ from turnkeeper.engines.mounts import Places
 from turnkeeper.engines.registry import engines
 from turnkeeper.engines.sandbox import Limits, Sandbox
 from turnkeeper.failpoints import Deed, around
-from turnkeeper.runtime.alarm import alarm_of
+from turnkeeper.runtime.alarm import WatchedLoop, alarm_of
 from turnkeeper.runtime.clock import Clock, utc_now
 from turnkeeper.runtime.disk import Disk
 from turnkeeper.runtime.dispatch import Capacity
@@ -51,7 +51,6 @@ from turnkeeper.skills.durable import write_whole
 from turnkeeper.skills.install import Library
 from turnkeeper.skills.package import Shelf
 from turnkeeper.skills.workspace import RunFolder
-from turnkeeper.store import threads
 from turnkeeper.store.base import Reads
 from turnkeeper.store.reads import DATABASE as DATABASE
 from turnkeeper.store.reads import SqliteReads
@@ -166,7 +165,8 @@ async def serve(
     os.umask(0o077)  # whatever we write is nobody else's to read
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    loop.set_default_executor(threads.started(THREADS, "turnkeeper-work"))
+    if isinstance(loop, WatchedLoop):
+        loop.hands = threads.Hands(THREADS, "turnkeeper-work")
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     async with running(settings) as service:

@@ -13,9 +13,17 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import dataclass
+from typing import TypeVar, TypeVarTuple
+
+from turnkeeper.threads import Hands
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 AFTER_SEC = 5.0
 """What is on the loop takes milliseconds; whoever waits for an answer gives up after some seconds."""
@@ -122,15 +130,27 @@ class Alarm:
 
 
 class WatchedLoop(asyncio.SelectorEventLoop):
-    """For `asyncio.Runner`: asyncio's own loop, with an alarm that is still to be started."""
+    """For `asyncio.Runner`: asyncio's own loop, with an alarm that is still to be started, and hands if it is given
+    some."""
 
     def __init__(self, after_sec: float = AFTER_SEC) -> None:
         self.alarm = Alarm(after_sec)
+        self.hands: Hands | None = None
         super().__init__(_Selector(self.alarm))
+
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts
+    ) -> asyncio.Future[T]:
+        """`asyncio.to_thread` comes here, and names no executor."""
+        if executor is None and self.hands is not None:
+            return self.hands.do(func, *args)
+        return super().run_in_executor(executor, func, *args)
 
     def close(self) -> None:
         if not self.is_closed():
             self.alarm.stop()
+            if self.hands is not None:
+                self.hands.close()
         super().close()
 
 

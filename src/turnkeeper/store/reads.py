@@ -10,13 +10,14 @@ from contextlib import ExitStack, closing, nullcontext
 from datetime import datetime
 from pathlib import Path
 
+from turnkeeper import threads
 from turnkeeper.core.errors import StorageUnavailable
 from turnkeeper.core.fcmp import instant
 from turnkeeper.core.journal import Entry
 from turnkeeper.core.keys import Key
 from turnkeeper.core.run import Attempt, Interaction, NextTurn, Run
 from turnkeeper.core.statechart import State
-from turnkeeper.store import admin, rows, threads
+from turnkeeper.store import admin, rows
 from turnkeeper.store.base import EVERYWHERE, Holding, KeptKey, LogEntry, Resting, RunFilter, Within
 from turnkeeper.store.migrate import require_newest
 
@@ -58,7 +59,7 @@ class SqliteReads:
         self._path = data_dir / DATABASE
         self._local = threading.local()
         self._opened: list[sqlite3.Connection] = []
-        self._readers = threads.started(READERS, "turnkeeper-read")
+        self._readers = threads.Hands(READERS, "turnkeeper-read")
         self._searching = asyncio.Lock()
 
     @classmethod
@@ -75,7 +76,7 @@ class SqliteReads:
         return cls(data_dir)
 
     async def close(self) -> None:
-        await asyncio.to_thread(self._readers.shutdown)
+        await asyncio.to_thread(self._readers.close)
         for connection in self._opened:
             connection.close()
 
@@ -219,8 +220,7 @@ class SqliteReads:
 
     async def _all(self, sql: str, *values: object) -> list[sqlite3.Row]:
         """On a reader thread: a slow disk must not stop the event loop."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._readers, self._read, sql, values)
+        return await self._readers.do(self._read, sql, values)
 
     def _read(self, sql: str, values: tuple[object, ...]) -> list[sqlite3.Row]:
         try:

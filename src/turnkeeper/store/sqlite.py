@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
+from turnkeeper import threads
 from turnkeeper.core.change import Change
 from turnkeeper.core.errors import StorageUnavailable
 from turnkeeper.core.fcmp import instant
@@ -20,7 +21,7 @@ from turnkeeper.core.run import Run
 from turnkeeper.core.statechart import Trigger
 from turnkeeper.failpoints import Deed, around
 from turnkeeper.lock import DirectoryLock
-from turnkeeper.store import admin, threads, writes
+from turnkeeper.store import admin, writes
 from turnkeeper.store.base import Batch, Notice, Resting, Stats
 from turnkeeper.store.migrate import migrate
 from turnkeeper.store.reads import SqliteReads, can_go_on, connect
