@@ -440,7 +440,7 @@ def _guard(settings: Settings, house: House, door: Door) -> Guard:
     entrance = _entrance(settings)
     public = {entrance.public_host} if entrance.public_host else set()
     return Guard(
-        make_app(house, door, public_url=settings.public_url, secrecy=house.secrecy),
+        make_app(house, door, public_url=settings.public_url),
         door=door,
         hosts={*LOOPBACK, settings.host, *settings.allowed_hosts, *public},
         max_upload=settings.max_upload_mb * 1024 * 1024,

@@ -35,6 +35,8 @@ from turnkeeper.store.base import KEY_KEPT, KeyTaken, Stale, Store
 
 UPLOAD = "upload"
 """What a run is held for until its files are there."""
+SHORT = 500
+"""Characters of a text in which secrets are looked for at once."""
 OURSELVES = Caller(by="turnkeeper")
 """Whoever is in the house already."""
 
@@ -145,14 +147,13 @@ class Jobs:
         idempotency_key: str | None = None,
     ) -> Receipt:
         self._require_plain("the idempotency_key", idempotency_key or "")
-        hide = self._secrecy.hide_text
-        text = await asyncio.to_thread(hide, reply_text(response))
+        text = await self._hidden(reply_text(response))
         while True:
             run = await self.run(run_id)
             interaction = await self._store.interaction(run_id, interaction_id)
             if interaction is None:
                 run = await self.run(run_id)  # if it was removed just now, there is no run to answer
-            elif _is_repeat(interaction, text, idempotency_key, hide):
+            elif await self._is_repeat(interaction, text, idempotency_key):
                 assert interaction.answer is not None
                 return Receipt(run, interaction_id, interaction.answer)
             change = questions.accept_reply(
@@ -165,6 +166,20 @@ class Jobs:
             assert change.interaction is not None
             assert change.interaction.answer is not None
             return Receipt(run, interaction_id, change.interaction.answer)
+
+    async def _hidden(self, text: str) -> str:
+        """A long text can take seconds, a short one less than a way to a thread and back."""
+        hide = self._secrecy.hide_text
+        return hide(text) if len(text) <= SHORT else await asyncio.to_thread(hide, text)
+
+    async def _is_repeat(self, interaction: Interaction, text: str, key: str | None) -> bool:
+        """Also of a reply that was stored before something in it was known for a secret."""
+        answer = interaction.answer
+        if answer is None or answer.resolution_mode is not Resolution.USER_REPLY:
+            return False
+        return await self._hidden(answer.response) == text or (
+            key is not None and answer.idempotency_key == key
+        )
 
     def _require_plain(self, what: str, key: str) -> None:
         """By a key one is known again: it is stored as it is, or not at all."""
@@ -242,11 +257,3 @@ def reply_text(response: object) -> str:
     if isinstance(response, Mapping) and set(response) == {"text"} and isinstance(response["text"], str):
         return response["text"]
     return response if isinstance(response, str) else msgspec.json.encode(response).decode()
-
-
-def _is_repeat(interaction: Interaction, text: str, key: str | None, hide: Callable[[str], str]) -> bool:
-    """Also of a reply that was stored before something in it was known for a secret."""
-    answer = interaction.answer
-    if answer is None or answer.resolution_mode is not Resolution.USER_REPLY:
-        return False
-    return hide(answer.response) == text or (key is not None and answer.idempotency_key == key)

@@ -7,11 +7,9 @@ from typing import Any
 
 from fastapi import FastAPI
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from turnkeeper import __version__
 from turnkeeper.runtime.house import House
-from turnkeeper.runtime.secrecy import Secrecy
 from turnkeeper.web import (
     answering,
     catalogue,
@@ -30,7 +28,6 @@ from turnkeeper.web import (
 )
 from turnkeeper.web.admission import Admission
 from turnkeeper.web.calls import Route
-from turnkeeper.web.discreet import Discreet
 from turnkeeper.web.door import PAGE_KEY, Door
 from turnkeeper.web.guard import OPEN_PATHS
 from turnkeeper.web.links import ANSWER
@@ -86,29 +83,12 @@ def _refusals(path: str, method: str, operation: Mapping[str, Any]) -> Iterator[
         yield from (409, 503)  # not now, or not on this disk
 
 
-class SmallLists:
-    """Compresses the list of runs, which every open inbox asks for again and again. Nothing else: not the answers with
-    a secret in them, whose length could give it away, and not the streams, whose events must not wait in a buffer."""
-
-    LEVEL = 3
-    """Of 9: runs are so much alike that more work would hardly make the list smaller."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-        self._compressed = GZipMiddleware(app, compresslevel=self.LEVEL)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        app = self._compressed if scope["path"] == jobs.router.prefix else self._app
-        await app(scope, receive, send)
-
-
 def make_app(
     house: House,
     door: Door,
     *,
     heartbeat_sec: float = events.HEARTBEAT_SEC,
     public_url: str | None = None,
-    secrecy: Secrecy | None = None,
 ) -> FastAPI:
     app = Api(
         title="Turnkeeper",
@@ -130,8 +110,6 @@ def make_app(
     ):
         # Each has its whole path. FastAPI would look for the route in every router that it includes, and then again.
         app.router.routes.extend(module.router.routes)
-    app.add_middleware(Discreet, secrecy=secrecy or Secrecy())  # inside of what compresses
-    app.add_middleware(SmallLists)
     app.add_middleware(Admission, house=house)
     app.mount(page.STATIC, GZipMiddleware(page.Files()))
     problems.install(app)

@@ -10,7 +10,7 @@ from turnkeeper.web.parts import PROBLEM
 
 
 class Discreet:
-    """Around the guard, and around the calls before anything is compressed. Other answers tell what is stored."""
+    """Around the guard. Other answers than refusals tell what is stored; a refusal is never compressed."""
 
     def __init__(self, app: ASGIApp, secrecy: Secrecy) -> None:
         self._app = app
@@ -22,8 +22,7 @@ class Discreet:
         async def send_hidden(message: Message) -> None:
             nonlocal veil
             if message["type"] == "http.response.start":
-                kind = Headers(raw=message["headers"]).get("content-type", "")
-                veil = self._secrecy.veil() if kind.startswith(PROBLEM) else None
+                veil = self._secrecy.veil() if _is_problem(message) else None
             elif veil is not None and message["type"] == "http.response.body":
                 shown = veil.hide(message.get("body", b""))
                 rest = b"" if message.get("more_body", False) else veil.close()
@@ -31,3 +30,9 @@ class Discreet:
             await send(message)
 
         await self._app(scope, receive, send_hidden)
+
+
+def _is_problem(start: Message) -> bool:
+    if start["status"] < 400:
+        return False
+    return Headers(raw=start["headers"]).get("content-type", "").startswith(PROBLEM)

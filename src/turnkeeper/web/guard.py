@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -85,7 +85,7 @@ class Guard:
             nonlocal has_begun
             if message["type"] == "http.response.start":
                 has_begun = True
-                sent.complete(MutableHeaders(scope=message), is_secure=is_secure)
+                message["headers"] = sent.completed(message.get("headers", ()), is_secure=is_secure)
             await send(message)
 
         refusal: Refusal | None = address.oversize(scope)

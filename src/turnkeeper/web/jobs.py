@@ -10,7 +10,7 @@ import re
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Header, Query
 
 from turnkeeper.core.asking import pending_view
 from turnkeeper.core.errors import CursorInvalid, InvalidRequest
@@ -20,6 +20,7 @@ from turnkeeper.core.statechart import State
 from turnkeeper.runtime.jobs import Receipt
 from turnkeeper.store.base import RunFilter
 from turnkeeper.web import schemas, views
+from turnkeeper.web.answers import Shown, ShownSmall
 from turnkeeper.web.calls import Call, JsonRoute
 from turnkeeper.web.parts import RunId, problems, within
 
@@ -38,20 +39,21 @@ PreferHeader = Annotated[str | None, Header(description="`wait=30`: answer when 
 async def create_job(
     body: schemas.CreateJob,
     call: Call,
-    response: Response,
     idempotency_key: Annotated[str | None, Header(min_length=1, max_length=200)] = None,
-) -> dict[str, Any]:
+) -> Shown:
     """Accepts a job: once this answers, the run is durable."""
     idempotency = None
     if idempotency_key is not None:
         digest = await asyncio.to_thread(_digest, await call.json())
         idempotency = Idempotency(idempotency_key, digest, call.caller.key_id)
     run = await call.house.jobs.create(body.request(), idempotency, caller=call.caller)
-    response.headers["Location"] = f"/v1/jobs/{run.id}"
-    return {"request_id": run.id, "run_id": run.id, "status": run.state.value, "cache_hit": False}
+    return Shown(
+        {"request_id": run.id, "run_id": run.id, "status": run.state.value, "cache_hit": False},
+        {"Location": f"/v1/jobs/{run.id}"},
+    )
 
 
-@router.get("", response_model=schemas.RunList, response_model_exclude_unset=True)
+@router.get("", response_model=schemas.RunList)
 async def list_jobs(
     call: Call,
     status: Annotated[
@@ -68,7 +70,7 @@ async def list_jobs(
     ] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     cursor: str | None = None,
-) -> dict[str, Any]:
+) -> ShownSmall:
     """Newest first, each with its open question; `next_cursor` pages on."""
     wanted = RunFilter(
         states=tuple(dict.fromkeys(map(State, status or ()))),
@@ -82,55 +84,40 @@ async def list_jobs(
     runs = await call.house.store.runs(wanted, limit + 1)
     page = runs[:limit]
     asked = await call.house.store.open_questions(page)
-    return {
-        "jobs": [
-            {
-                **views.run_view(run, call.house.dispatcher.place(run.id)),
-                "pending": _pending(asked.get(run.id)),
-            }
-            for run in page
-        ],
-        "next_cursor": _cursor(page[-1]) if len(runs) > limit else None,
-    }
+    place = call.house.dispatcher.place
+    listed = [{**views.run_view(run, place(run.id)), "pending": _pending(asked.get(run.id))} for run in page]
+    return ShownSmall({"jobs": listed, "next_cursor": _cursor(page[-1]) if len(runs) > limit else None})
 
 
 @router.get("/{run_id}", response_model=schemas.RunOut)
-async def get_job(
-    run_id: RunId, call: Call, response: Response, prefer: PreferHeader = None
-) -> dict[str, Any]:
+async def get_job(run_id: RunId, call: Call, prefer: PreferHeader = None) -> Shown:
     """One run, as it is now or (`Prefer: wait=N`) as soon as it waits or has ended."""
     seconds = _wait_seconds(prefer)
     if seconds is None:
-        run = await call.house.jobs.run(run_id)
+        run, applied = await call.house.jobs.run(run_id), None
     else:
         run = await call.house.jobs.settled(run_id, seconds)
-        response.headers["Preference-Applied"] = f"wait={seconds}"
-    return views.run_view(run, call.house.dispatcher.place(run.id))
+        applied = {"Preference-Applied": f"wait={seconds}"}
+    return Shown(views.run_view(run, call.house.dispatcher.place(run.id)), applied)
 
 
-@router.get(
-    "/{run_id}/interaction/pending", response_model=schemas.PendingOut, response_model_exclude_unset=True
-)
-async def get_pending(run_id: RunId, call: Call) -> dict[str, Any]:
+@router.get("/{run_id}/interaction/pending", response_model=schemas.PendingOut)
+async def get_pending(run_id: RunId, call: Call) -> Shown:
     """The open question; `pending` is null when there is none."""
     run = await call.house.jobs.run(run_id)
     pending = await call.house.jobs.pending(run)
     if pending is None and run.pending_interaction_id is not None:
         run = await call.house.jobs.run(run_id)  # a question goes only with its run: whoever asks is told so
-    return {
-        "request_id": run.id,
-        "status": run.state.value,
-        "pending": _pending(pending),
-    }
+    return Shown({"request_id": run.id, "status": run.state.value, "pending": _pending(pending)})
 
 
 @router.post("/{run_id}/interaction/reply", response_model=schemas.ReplyOut)
-async def reply(run_id: RunId, body: schemas.Reply, call: Call) -> dict[str, Any]:
+async def reply(run_id: RunId, body: schemas.Reply, call: Call) -> Shown:
     """Any text is a reply. The same reply again gets the same receipt; another one is 409."""
     receipt = await call.house.jobs.reply(
         run_id, body.interaction_id, body.response, by=call.by, idempotency_key=body.idempotency_key
     )
-    return receipt_view(receipt)
+    return Shown(receipt_view(receipt))
 
 
 @router.get("/{run_id}/interaction/history", response_model=schemas.History)

@@ -11,11 +11,12 @@ import asyncio
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import h11
-from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import Message, Receive
+from uvicorn import Config
 from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol, RequestResponseCycle
 
 from turnkeeper.core.errors import Code
@@ -49,12 +50,32 @@ class TooSlow(HTTPException):
         super().__init__(408, "the body of the request did not come in time; nothing was done")
 
 
+class _Whole(h11.Connection):
+    """The head of an answer leaves together with what comes after it: each piece that is written by itself is a call to
+    the kernel, and wakes up whoever waits for the answer."""
+
+    _head = b""
+
+    def send(self, event: Any) -> Any:
+        data = super().send(event)
+        if isinstance(event, h11.Response):
+            self._head, data = data or b"", b""
+        elif self._head and data is not None:
+            self._head, data = b"", self._head + data
+        return data
+
+
 class PatientProtocol(H11Protocol):
     """uvicorn's, which waits for the rest of a request as long as anything comes; with words for what it refuses."""
 
     patience = PATIENCE
     _limit: asyncio.TimerHandle | None = None
     _is_refused = False
+
+    def __init__(self, config: Config, *more: Any, **others: Any) -> None:
+        super().__init__(config, *more, **others)
+        assert config.h11_max_incomplete_event_size is not None
+        self.conn = _Whole(h11.SERVER, config.h11_max_incomplete_event_size)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -136,11 +157,10 @@ class PatientProtocol(H11Protocol):
             self.transport.close()  # something was said already, and must not be cut in two
             return
         answer = problem(code, message, headers={"Connection": "close"})
-        sent = MutableHeaders(raw=answer.raw_headers)
-        headers.complete(sent, is_secure=False)
+        sent = headers.completed(answer.raw_headers, is_secure=False)
         events: tuple[h11.Event, ...] = (
             h11.Response(
-                status_code=answer.status_code, headers=sent.raw, reason=STATUS_PHRASES[answer.status_code]
+                status_code=answer.status_code, headers=sent, reason=STATUS_PHRASES[answer.status_code]
             ),
             h11.Data(data=bytes(answer.body)),
             h11.EndOfMessage(),

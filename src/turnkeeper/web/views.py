@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
+from dataclasses import fields
 from typing import Any
 
 from turnkeeper.core.change import failure_view
 from turnkeeper.core.fcmp import instant
-from turnkeeper.core.run import Attempt, Ending, Interaction, Permissions, Run, RunWarning
+from turnkeeper.core.run import Attempt, Ending, Interaction, Permissions, Run, RunWarning, Timeouts
 from turnkeeper.core.statechart import State
 from turnkeeper.core.waiting import ProfileKind
 from turnkeeper.engines.base import Engine
 from turnkeeper.runtime.dispatch import Place
 from turnkeeper.runtime.intake import ASKED_FOR
 from turnkeeper.web.schemas import MODEL
+
+_TIMEOUTS = tuple(each.name for each in fields(Timeouts))
 
 
 def run_view(run: Run, place: Place | None) -> dict[str, Any]:
@@ -31,7 +33,7 @@ def run_view(run: Run, place: Place | None) -> dict[str, Any]:
         "interactive_profile": {"kind": job.profile.kind.value, "reason": job.profile.reason},
         "interactive_require_user_reply": job.strict,
         "session_timeout_sec": job.session_timeout_sec,
-        "timeouts": asdict(job.timeouts),
+        "timeouts": {name: getattr(job.timeouts, name) for name in _TIMEOUTS},
         "on_interrupted": job.on_interrupted.value,
         "permissions": job.permissions.value,
         "attempt_number": run.attempt_number,
