@@ -6,10 +6,12 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from bench.bench import Bench
 from bench.figures import Figure
-from bench.measures import turn
+from bench.measures import output, stream, turn
 
 Measure = Callable[[Bench], Awaitable[list[Figure]]]
 
 MEASURES: Mapping[Measure, tuple[str, ...]] = {
     turn.measure: ("G1", "G2", "G4", "G5"),
+    stream.measure: ("G10",),
+    output.measure: ("G11",),
 }
