@@ -60,7 +60,9 @@ class Listener(asyncio.Protocol):
 async def following(to: Service, run_id: str, number: int, after: int = 0) -> AsyncIterator[list[Listener]]:
     """Each has its snapshot when they are there."""
     path = f"/v1/jobs/{run_id}/events?cursor={after}"
-    head = f"GET {path} HTTP/1.1\r\nHost: {to.host}:{to.port}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
+    head = (
+        f"GET {path} HTTP/1.1\r\nHost: {to.host}:{to.port}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
+    )
     loop, made = asyncio.get_running_loop(), list[Listener]()
     try:
         while len(made) < number:
