@@ -6,12 +6,14 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from bench.bench import Bench
 from bench.figures import Figure
-from bench.measures import intake, reads, turn
+from bench.measures import intake, output, reads, stream, turn
 
 Measure = Callable[[Bench], Awaitable[list[Figure]]]
 
 MEASURES: Mapping[Measure, tuple[str, ...]] = {
     turn.measure: ("G1", "G2", "G4", "G5"),
     intake.measure: ("G3", "G13"),
+    stream.measure: ("G10",),
+    output.measure: ("G11",),
     reads.measure: ("G12",),
 }
