@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import uvicorn
 from platformdirs import user_config_path
@@ -26,10 +27,8 @@ from turnkeeper.beacon import TOKEN, Beacon
 from turnkeeper.core.errors import SettingsInvalid
 from turnkeeper.core.keys import id_in
 from turnkeeper.core.run import SandboxKind
-from turnkeeper.engines import managed, names, probe
+from turnkeeper.engines import names, probe
 from turnkeeper.engines.base import PASSED_ON, Engine, EngineConfig, password_in
-from turnkeeper.engines.managed import Installed as Installed
-from turnkeeper.engines.managed import Report
 from turnkeeper.engines.mounts import Places
 from turnkeeper.engines.registry import engines
 from turnkeeper.engines.sandbox import Limits, Sandbox
@@ -38,8 +37,6 @@ from turnkeeper.runtime.alarm import alarm_of
 from turnkeeper.runtime.clock import Clock, utc_now
 from turnkeeper.runtime.disk import Disk
 from turnkeeper.runtime.dispatch import Capacity
-from turnkeeper.runtime.doctor import Diagnosis as Diagnosis
-from turnkeeper.runtime.doctor import Visit, examine
 from turnkeeper.runtime.house import House, Parts
 from turnkeeper.runtime.intake import Policy
 from turnkeeper.runtime.secrecy import Secrecy
@@ -50,7 +47,6 @@ from turnkeeper.settings import EngineSettings, SandboxSettings, Settings, defau
 from turnkeeper.skills.durable import write_whole
 from turnkeeper.skills.install import Library
 from turnkeeper.skills.package import Shelf
-from turnkeeper.skills.workspace import RunFolder
 from turnkeeper.store import threads
 from turnkeeper.store.base import Reads
 from turnkeeper.store.reads import DATABASE as DATABASE
@@ -65,6 +61,12 @@ from turnkeeper.web.guard import Guard
 from turnkeeper.web.patience import PatientProtocol
 from turnkeeper.web.rates import Rates
 from turnkeeper.web.traffic import Traffic
+
+if TYPE_CHECKING:
+    # What only commands need, they load: a service that runs for months need not carry it.
+    from turnkeeper.engines.managed import Installed as Installed
+    from turnkeeper.engines.managed import Report
+    from turnkeeper.runtime.doctor import Diagnosis as Diagnosis
 
 log = logging.getLogger(__name__)
 
@@ -316,11 +318,15 @@ def known_engines(settings: Settings) -> dict[str, Engine]:
 
 def programs_of(settings: Settings, name: str) -> list[str]:
     """What is installed for an engine: itself, and what makes a resident agent of it."""
+    from turnkeeper.engines import managed
+
     return list(managed.packages_of(known_engines(settings)[name]))
 
 
 async def install_program(settings: Settings, name: str, program: str, report: Report) -> Installed:
     """By npm, into the folder of engines; `report` is told of each step."""
+    from turnkeeper.engines import managed
+
     package = managed.packages_of(known_engines(settings)[name])[program]
     if settings.engines_dir is None:
         prepare_data_dir(settings.data_dir)
@@ -337,6 +343,9 @@ async def examine_engine(
     asking: bool = False,
 ) -> Diagnosis:
     """In a folder like a run's, which is gone afterwards."""
+    from turnkeeper.runtime.doctor import Visit, examine
+    from turnkeeper.skills.workspace import RunFolder
+
     with tempfile.TemporaryDirectory(prefix="turnkeeper-", ignore_cleanup_errors=True) as root:
         visit = Visit(
             folder=RunFolder(Path(root) / "run"),
