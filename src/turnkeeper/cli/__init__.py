@@ -41,8 +41,8 @@ COMMANDS = {
 
 
 class _WhenNeeded(MutableMapping[str, Any]):
-    """Commands by their names, as typer makes them. Each is loaded when somebody asks for it: one command line needs one of them, and a
-    service that runs for months need not carry the others."""
+    """Commands by their names, as typer makes them, each loaded when somebody asks for it: a command line needs one of
+    them, and a service that runs for months need not carry the others."""
 
     def __init__(self) -> None:
         self._made: dict[str, Any] = {}
