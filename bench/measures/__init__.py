@@ -6,10 +6,12 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from bench.bench import Bench
 from bench.figures import Figure
-from bench.measures import turn
+from bench.measures import start, turn, waiting
 
 Measure = Callable[[Bench], Awaitable[list[Figure]]]
 
 MEASURES: Mapping[Measure, tuple[str, ...]] = {
     turn.measure: ("G1", "G2", "G4", "G5"),
+    waiting.measure: ("G8", "G9"),
+    start.measure: ("G14",),
 }

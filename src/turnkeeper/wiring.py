@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import errno
 import logging
 import os
@@ -18,9 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import uvicorn
 from platformdirs import user_config_path
 from starlette.types import ASGIApp
+from uvicorn.config import Config
+from uvicorn.server import Server
 
 from turnkeeper import __version__, beacon
 from turnkeeper.beacon import TOKEN, Beacon
@@ -84,6 +86,8 @@ RESTING_SEC = 75
 that they close it: one that we close just when they ask again is a call that fails for no reason."""
 KEEPALIVE_SEC, DEAD_PEER_SEC = 60, 120
 """Of a connection: how long it may be silent before it is tried, and how long nobody may take what was sent."""
+M_ARENA_MAX = -8
+"""As glibc's malloc.h has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +150,7 @@ async def running(settings: Settings, *, clock: Clock = utc_now) -> AsyncIterato
 
 
 @contextlib.asynccontextmanager
-async def _serving(config: uvicorn.Config, listener: socket.socket) -> AsyncIterator[None]:
+async def _serving(config: Config, listener: socket.socket) -> AsyncIterator[None]:
     server = _Server(config)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     up = asyncio.create_task(server.is_up.wait())
@@ -166,6 +170,7 @@ async def serve(
 ) -> None:
     """Until SIGINT or SIGTERM, or until nobody has asked and nothing was to do for `idle_stop_sec`."""
     os.umask(0o077)  # whatever we write is nobody else's to read
+    _share_the_heap()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.set_default_executor(threads.started(THREADS, "turnkeeper-work"))
@@ -179,6 +184,12 @@ async def serve(
             if waits:
                 waits.cancel()
         log.info("stopping: running turns are cut off and go on at the next start")
+
+
+def _share_the_heap() -> None:
+    """glibc gives each thread a heap of its own, lest they wait for each other. Ours take turns anyway."""
+    with contextlib.suppress(AttributeError):  # another C library
+        ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
 
 
 async def _stop_when_idle(service: Service, seconds: float, stop: asyncio.Event) -> None:
@@ -458,8 +469,8 @@ def _guard(settings: Settings, house: House, door: Door) -> Guard:
     )
 
 
-def _server_config(app: ASGIApp, tls: ssl.SSLContext | None) -> uvicorn.Config:
-    return uvicorn.Config(
+def _server_config(app: ASGIApp, tls: ssl.SSLContext | None) -> Config:
+    return Config(
         app,
         http=PatientProtocol,
         h11_max_incomplete_event_size=MAX_HEAD,
@@ -484,11 +495,11 @@ class _Listener(socket.socket):
         super().listen(max(backlog, BACKLOG))
 
 
-class _Server(uvicorn.Server):
+class _Server(Server):
     """uvicorn without its own signals (the house must stop before the process does) and without its ten ticks
     a second, which only serve a Date header that the guard sends instead."""
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: Config) -> None:
         super().__init__(config)
         self.is_up = asyncio.Event()
         self.stop = asyncio.Event()
