@@ -72,6 +72,10 @@ class Service:
         return sum(map(int, told))
 
     @property
+    def threads(self) -> int:
+        return sum(1 for _ in Path(f"/proc/{self.pid}/task").iterdir())
+
+    @property
     def children(self) -> int:
         tasks = Path(f"/proc/{self.pid}/task").iterdir()
         return sum(len((task / "children").read_text(encoding="ascii").split()) for task in tasks)
@@ -104,7 +108,12 @@ def service(data_dir: Path, engine: Path, **settings: str) -> Iterator[Service]:
         "ENGINES__CODEX__ENV": f"TINY_LOG={data_dir / 'tiny.log'}",
         **settings,
     }
-    env = {name: value for name, value in os.environ.items() if not name.startswith("TURNKEEPER_")}
+    # Nobody who runs a service forbids Python to keep what it has compiled.
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("TURNKEEPER_") and name != "PYTHONDONTWRITEBYTECODE"
+    }
     env |= {f"TURNKEEPER_{name}": value for name, value in told.items()} | {"CODEX_API_KEY": "none-is-needed"}
     words = [
         sys.executable,

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from bench.bench import Bench
 from bench.figures import Figure
-from bench.measures import intake, output, reads, stream, turn
+from bench.measures import intake, output, reads, start, stream, turn, waiting
 
 Measure = Callable[[Bench], Awaitable[list[Figure]]]
 
@@ -16,4 +16,6 @@ MEASURES: Mapping[Measure, tuple[str, ...]] = {
     stream.measure: ("G10",),
     output.measure: ("G11",),
     reads.measure: ("G12",),
+    waiting.measure: ("G8", "G9"),
+    start.measure: ("G14",),
 }

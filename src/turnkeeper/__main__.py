@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 INTERRUPTED = 130
 
-# httpx brings a command of its own, and with it a tenth of a second of imports that no command of ours needs.
+
+class _Absent:
+    """Whatever is imported from it is None."""
+
+    def __getattr__(self, name: str) -> Any:
+        return None
+
+
+# Libraries that bring a command of their own: no command of ours needs it, nor what it loads (for uvicorn click,
+# reloaders and worker processes). httpx can do without; uvicorn takes names from there that nobody uses.
 sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
+sys.modules.setdefault("uvicorn.main", _Absent())  # type: ignore[arg-type]
 
 
 def main() -> None:

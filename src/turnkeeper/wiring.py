@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import errno
 import logging
 import os
@@ -16,20 +17,20 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import uvicorn
 from platformdirs import user_config_path
 from starlette.types import ASGIApp
+from uvicorn.config import Config
+from uvicorn.server import Server
 
 from turnkeeper import __version__, beacon, threads
 from turnkeeper.beacon import TOKEN, Beacon
 from turnkeeper.core.errors import SettingsInvalid
 from turnkeeper.core.keys import id_in
 from turnkeeper.core.run import SandboxKind
-from turnkeeper.engines import managed, names, probe
+from turnkeeper.engines import names, probe
 from turnkeeper.engines.base import PASSED_ON, Engine, EngineConfig, password_in
-from turnkeeper.engines.managed import Installed as Installed
-from turnkeeper.engines.managed import Report
 from turnkeeper.engines.mounts import Places
 from turnkeeper.engines.registry import engines
 from turnkeeper.engines.sandbox import Limits, Sandbox
@@ -38,8 +39,6 @@ from turnkeeper.runtime.alarm import WatchedLoop, alarm_of
 from turnkeeper.runtime.clock import Clock, utc_now
 from turnkeeper.runtime.disk import Disk
 from turnkeeper.runtime.dispatch import Capacity
-from turnkeeper.runtime.doctor import Diagnosis as Diagnosis
-from turnkeeper.runtime.doctor import Visit, examine
 from turnkeeper.runtime.house import House, Parts
 from turnkeeper.runtime.intake import Policy
 from turnkeeper.runtime.secrecy import Secrecy
@@ -50,7 +49,6 @@ from turnkeeper.settings import EngineSettings, SandboxSettings, Settings, defau
 from turnkeeper.skills.durable import write_whole
 from turnkeeper.skills.install import Library
 from turnkeeper.skills.package import Shelf
-from turnkeeper.skills.workspace import RunFolder
 from turnkeeper.store.base import Reads
 from turnkeeper.store.reads import DATABASE as DATABASE
 from turnkeeper.store.reads import SqliteReads
@@ -64,6 +62,12 @@ from turnkeeper.web.guard import Guard
 from turnkeeper.web.patience import PatientProtocol
 from turnkeeper.web.rates import Rates
 from turnkeeper.web.traffic import Traffic
+
+if TYPE_CHECKING:
+    # What only commands need, they load: a service that runs for months need not carry it.
+    from turnkeeper.engines.managed import Installed as Installed
+    from turnkeeper.engines.managed import Report
+    from turnkeeper.runtime.doctor import Diagnosis as Diagnosis
 
 log = logging.getLogger(__name__)
 
@@ -81,6 +85,8 @@ RESTING_SEC = 75
 that they close it: one that we close just when they ask again is a call that fails for no reason."""
 KEEPALIVE_SEC, DEAD_PEER_SEC = 60, 120
 """Of a connection: how long it may be silent before it is tried, and how long nobody may take what was sent."""
+M_ARENA_MAX = -8
+"""As glibc's malloc.h has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +149,7 @@ async def running(settings: Settings, *, clock: Clock = utc_now) -> AsyncIterato
 
 
 @contextlib.asynccontextmanager
-async def _serving(config: uvicorn.Config, listener: socket.socket) -> AsyncIterator[None]:
+async def _serving(config: Config, listener: socket.socket) -> AsyncIterator[None]:
     server = _Server(config)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     up = asyncio.create_task(server.is_up.wait())
@@ -163,6 +169,7 @@ async def serve(
 ) -> None:
     """Until SIGINT or SIGTERM, or until nobody has asked and nothing was to do for `idle_stop_sec`."""
     os.umask(0o077)  # whatever we write is nobody else's to read
+    _share_the_heap()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     if isinstance(loop, WatchedLoop):
@@ -177,6 +184,12 @@ async def serve(
             if waits:
                 waits.cancel()
         log.info("stopping: running turns are cut off and go on at the next start")
+
+
+def _share_the_heap() -> None:
+    """glibc gives each thread a heap of its own, lest they wait for each other. Ours take turns anyway."""
+    with contextlib.suppress(AttributeError):  # another C library
+        ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
 
 
 async def _stop_when_idle(service: Service, seconds: float, stop: asyncio.Event) -> None:
@@ -316,11 +329,15 @@ def known_engines(settings: Settings) -> dict[str, Engine]:
 
 def programs_of(settings: Settings, name: str) -> list[str]:
     """What is installed for an engine: itself, and what makes a resident agent of it."""
+    from turnkeeper.engines import managed
+
     return list(managed.packages_of(known_engines(settings)[name]))
 
 
 async def install_program(settings: Settings, name: str, program: str, report: Report) -> Installed:
     """By npm, into the folder of engines; `report` is told of each step."""
+    from turnkeeper.engines import managed
+
     package = managed.packages_of(known_engines(settings)[name])[program]
     if settings.engines_dir is None:
         prepare_data_dir(settings.data_dir)
@@ -337,6 +354,9 @@ async def examine_engine(
     asking: bool = False,
 ) -> Diagnosis:
     """In a folder like a run's, which is gone afterwards."""
+    from turnkeeper.runtime.doctor import Visit, examine
+    from turnkeeper.skills.workspace import RunFolder
+
     with tempfile.TemporaryDirectory(prefix="turnkeeper-", ignore_cleanup_errors=True) as root:
         visit = Visit(
             folder=RunFolder(Path(root) / "run"),
@@ -449,8 +469,8 @@ def _guard(settings: Settings, house: House, door: Door) -> Guard:
     )
 
 
-def _server_config(app: ASGIApp, tls: ssl.SSLContext | None) -> uvicorn.Config:
-    return uvicorn.Config(
+def _server_config(app: ASGIApp, tls: ssl.SSLContext | None) -> Config:
+    return Config(
         app,
         http=PatientProtocol,
         h11_max_incomplete_event_size=MAX_HEAD,
@@ -475,11 +495,11 @@ class _Listener(socket.socket):
         super().listen(max(backlog, BACKLOG))
 
 
-class _Server(uvicorn.Server):
+class _Server(Server):
     """uvicorn without its own signals (the house must stop before the process does) and without its ten ticks
     a second, which only serve a Date header that the guard sends instead."""
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: Config) -> None:
         super().__init__(config)
         self.is_up = asyncio.Event()
         self.stop = asyncio.Event()

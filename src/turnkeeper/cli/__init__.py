@@ -2,67 +2,95 @@
 
 from __future__ import annotations
 
-import json
-from typing import Annotated
+from collections.abc import Iterator, MutableMapping
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_group
 
 from turnkeeper import __version__
-from turnkeeper.cli import engines, keys, runs, secrets, skills
-from turnkeeper.cli.browse import open_page
-from turnkeeper.cli.doctor import doctor
-from turnkeeper.cli.fetch import artifacts, result
-from turnkeeper.cli.journal import journal
-from turnkeeper.cli.link import link
-from turnkeeper.cli.listing import list_runs
-from turnkeeper.cli.prune import prune
-from turnkeeper.cli.reply import cancel, reply
-from turnkeeper.cli.run import run, watch
-from turnkeeper.cli.serve import serve
-from turnkeeper.cli.terminal import AsJson
 
 RUNS, SERVICE = "Runs", "The service"
 """Under these the list of commands is shown."""
 
+COMMANDS = {
+    "run": (RUNS, "run", "run"),
+    "watch": (RUNS, "run", "watch"),
+    "reply": (RUNS, "reply", "reply"),
+    "link": (RUNS, "link", "link"),
+    "cancel": (RUNS, "reply", "cancel"),
+    "list": (RUNS, "listing", "list_runs"),
+    "result": (RUNS, "fetch", "result"),
+    "artifacts": (RUNS, "fetch", "artifacts"),
+    "show": (RUNS, "runs", "show"),
+    "audit": (RUNS, "runs", "audit"),
+    "serve": (SERVICE, "serve", "serve"),
+    "prune": (SERVICE, "prune", "prune"),
+    "open": (SERVICE, "browse", "open_page"),
+    "doctor": (SERVICE, "doctor", "doctor"),
+    "journal": (SERVICE, "journal", "journal"),
+    "version": (SERVICE, "version", "version"),
+    "skills": (SERVICE, "skills", "app"),
+    "engines": (SERVICE, "engines", "app"),
+    "keys": (SERVICE, "keys", "app"),
+    "secrets": (SERVICE, "secrets", "app"),
+}
+"""In the order in which they are shown: the panel, and the module and its function, or its group of commands."""
+
+
+class _WhenNeeded(MutableMapping[str, Any]):
+    """Commands by their names, as typer makes them, each loaded when somebody asks for it: a command line needs one of
+    them, and a service that runs for months need not carry the others."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = _made(name, *COMMANDS[name])
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        raise TypeError("commands stand in COMMANDS")
+
+    def __delitem__(self, name: str) -> None:
+        raise TypeError("commands stand in COMMANDS")
+
+
+def _made(name: str, panel: str, module: str, what: str) -> Any:
+    found = getattr(import_module(f"{__name__}.{module}"), what)
+    around = typer.Typer(pretty_exceptions_enable=False)
+    if isinstance(found, typer.Typer):
+        around.add_typer(found, name=name, rich_help_panel=panel)
+    else:
+        around.command(name, rich_help_panel=panel)(found)
+    return get_group(around).commands[name]
+
+
+class _Root(TyperGroup):
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.commands = _WhenNeeded()
+
+
 app = typer.Typer(
+    cls=_Root,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-app.command(rich_help_panel=RUNS)(run)
-app.command(rich_help_panel=RUNS)(watch)
-app.command(rich_help_panel=RUNS)(reply)
-app.command(rich_help_panel=RUNS)(link)
-app.command(rich_help_panel=RUNS)(cancel)
-app.command("list", rich_help_panel=RUNS)(list_runs)
-app.command(rich_help_panel=RUNS)(result)
-app.command(rich_help_panel=RUNS)(artifacts)
-app.command(rich_help_panel=RUNS)(runs.show)
-app.command(rich_help_panel=RUNS)(runs.audit)
-app.command(rich_help_panel=SERVICE)(serve)
-app.command(rich_help_panel=SERVICE)(prune)
-app.command("open", rich_help_panel=SERVICE)(open_page)
-app.command(rich_help_panel=SERVICE)(doctor)
-app.add_typer(skills.app, name="skills", rich_help_panel=SERVICE)
-app.add_typer(engines.app, name="engines", rich_help_panel=SERVICE)
-app.add_typer(keys.app, name="keys", rich_help_panel=SERVICE)
-app.command(rich_help_panel=SERVICE)(journal)
-app.add_typer(secrets.app, name="secrets", rich_help_panel=SERVICE)
-
-
-@app.command(rich_help_panel=SERVICE)
-def version(as_json: AsJson = False) -> None:
-    """Print the version.
-
-    For example: turnkeeper version
-
-    Ends with 0.
-    """
-    typer.echo(json.dumps({"version": __version__}) if as_json else __version__)
 
 
 def _version_option(wanted: bool) -> None:
     if wanted:
-        version()
+        typer.echo(__version__)
         raise typer.Exit
 
 

@@ -24,7 +24,7 @@ from turnkeeper.settings import Settings, load_settings
 if TYPE_CHECKING:
     from turnkeeper.wiring import Service
 
-FIRST_SKILL = "interview"
+FIRST_SKILL, SKILL_FILE = "interview", "SKILL.md"
 BANNER = """
 Turnkeeper {version} is ready at {url}
 
@@ -113,7 +113,7 @@ def _banner(service: Service, settings: Settings) -> str:
         url=service.url,
         sign_in=service.sign_in(),
         command=_command(),
-        first=_first_command(service),
+        first=_first_command(settings),
         token=_token_words(settings),
     )
 
@@ -127,8 +127,9 @@ def _command() -> str:
     return shlex.quote(str(there.relative_to(here) if there.is_relative_to(here) else there))
 
 
-def _first_command(service: Service) -> str:
-    has_it = any(skill is not None and skill.id == FIRST_SKILL for skill, _ in service.house.shelf.all())
+def _first_command(settings: Settings) -> str:
+    """Nobody needs the skills yet: to read them all would take longer, and more memory, than to start the service."""
+    has_it = any((folder / FIRST_SKILL / SKILL_FILE).is_file() for folder in settings.skill_folders)
     return f"run {FIRST_SKILL} --engine demo --interactive" if has_it else "skills new my-first-skill"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import sys
@@ -69,6 +68,8 @@ def _printable(sign: str) -> str:
 
 def run(about: str, work: Callable[[Report], Coroutine[Any, Any, _T]], *, plainly: bool) -> _T:
     """With its steps told. Ctrl-C or a SIGTERM cancels the work, which then ends the processes it started."""
+    import asyncio
+
     try:
         with _progress(about, plainly=plainly) as report:
             return asyncio.run(_until_told(work(report)))
@@ -78,6 +79,8 @@ def run(about: str, work: Callable[[Report], Coroutine[Any, Any, _T]], *, plainl
 
 
 async def _until_told(work: Coroutine[Any, Any, _T]) -> _T:
+    import asyncio
+
     task = asyncio.ensure_future(work)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     return await task

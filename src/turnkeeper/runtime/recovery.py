@@ -45,7 +45,7 @@ class Recovery:
             with around(Deed.RECOVER_RUN):
                 await self._store.commit(await self._give_up(run))
         with around(Deed.KEEP_WAITING):
-            kept = await self._store.preserve_waiting(self._clock(), self._engines)
+            kept = await self._store.preserve_waiting(self._clock())
         queued = await self._store.queued()
         for run in queued:
             self._dispatcher.offer(Ticket.of(run))

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from jsonschema_rs import Draft202012Validator, FancyRegexOptions, RegexOptions
+if TYPE_CHECKING:
+    from jsonschema_rs import FancyRegexOptions, RegexOptions
 
 _KB = 1024
 _DFA = 256 * _KB
@@ -47,17 +49,16 @@ _ONE = re.compile(rf"\^?{_CLASS}[*+]?\$?|\^{_CLASS}\{{\d+(?:,\d*)?\}}\$")
 """One class and nothing else; counted only from the start, where there is one way to count."""
 
 
-def _options(size: int) -> RegexOptions:
+def options(size: int = _GRADES[-1].size) -> RegexOptions:
+    """Without a size, those for the validator itself."""
+    from jsonschema_rs import RegexOptions
+
     return RegexOptions(size_limit=size, dfa_size_limit=_DFA)
-
-
-OPTIONS = _options(_GRADES[-1].size)
-"""For the validator itself."""
 
 
 def cost(pattern: str) -> Cost:
     """A ValueError says why it cannot be used."""
-    grade = next((each for each in _GRADES if _compiles(pattern, _options(each.size))), None)
+    grade = next((each for each in _GRADES if _compiles(pattern, options(each.size))), None)
     if grade is None:
         raise ValueError(_why_not(pattern))
     if _ONE.fullmatch(pattern):
@@ -65,17 +66,21 @@ def cost(pattern: str) -> Cost:
     return grade
 
 
-def _compiles(pattern: str, options: RegexOptions | FancyRegexOptions) -> bool:
+def _compiles(pattern: str, bounds: RegexOptions | FancyRegexOptions) -> bool:
+    from jsonschema_rs import Draft202012Validator
+
     try:
-        Draft202012Validator({"pattern": pattern}, pattern_options=options)
+        Draft202012Validator({"pattern": pattern}, pattern_options=bounds)
     except ValueError:
         return False
     return True
 
 
 def _why_not(pattern: str) -> str:
+    from jsonschema_rs import FancyRegexOptions
+
     smaller = _COUNTED.sub(_once, pattern)
-    if smaller != pattern and _compiles(smaller, OPTIONS):
+    if smaller != pattern and _compiles(smaller, options()):
         return "grows too large when compiled: use maxLength instead of a large {…}"
     if _compiles(smaller, FancyRegexOptions(size_limit=_GRADES[-1].size, dfa_size_limit=_DFA)):
         return r"looks around or back, which could take for ever: say it without, as \S for 'not blank'"

@@ -6,12 +6,13 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache, lru_cache
 from itertools import islice
-from typing import Any
-
-from jsonschema_rs import Draft202012Validator, ValidationError
+from typing import TYPE_CHECKING, Any
 
 from turnkeeper.skills.bounds import DEEPEST, Bounds, levels
-from turnkeeper.skills.patterns import OPTIONS
+from turnkeeper.skills.patterns import options
+
+if TYPE_CHECKING:
+    from jsonschema_rs import Draft202012Validator
 
 MOST = 100
 LONGEST = 300
@@ -66,9 +67,12 @@ def below(place: str, errors: Iterable[str]) -> list[str]:
 
 class _Compiled:
     def __init__(self, schema: dict[str, Any]) -> None:
+        # Loaded here, and not above: a tenth of the memory of a service that has played nothing yet.
+        from jsonschema_rs import Draft202012Validator
+
         _metaschema().validate(schema)
         self.bounds = Bounds(schema)
-        self.validator = Draft202012Validator(schema, retriever=_refuse, pattern_options=OPTIONS)
+        self.validator = Draft202012Validator(schema, retriever=_refuse, pattern_options=options())
 
 
 @lru_cache(maxsize=256)
@@ -78,6 +82,8 @@ def _compiled(text: str) -> _Compiled:
 
 @cache
 def _metaschema() -> Draft202012Validator:
+    from jsonschema_rs import Draft202012Validator
+
     return Draft202012Validator({"$ref": "https://json-schema.org/draft/2020-12/schema"}, retriever=_refuse)
 
 
@@ -95,6 +101,8 @@ def _errors(compiled: _Compiled, value: object) -> list[str]:
 
 
 def _reason(error: ValueError) -> str:
+    from jsonschema_rs import ValidationError
+
     if isinstance(error, ValidationError):
         return f"{_pointer(error.instance_path)}: {error.message}"
     if isinstance(error, UnicodeError):

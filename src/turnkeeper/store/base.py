@@ -192,9 +192,10 @@ class Store(Reads, Protocol):
     async def append(self, batch: Batch) -> None:
         """Refused with Stale unless the run is running under that lease."""
 
-    async def preserve_waiting(self, now: datetime, engines: Collection[str]) -> int:
-        """`restart.preserve_waiting` for every waiting run that can go on, in one statement; at a start only,
-        when no lease can have an owner: those of waiting and queued runs are cleared."""
+    async def preserve_waiting(self, now: datetime) -> int:
+        """`restart.preserve_waiting` for every waiting run, however many there are: one write, which touches hardly
+        any of them. At a start only, when those that are broken have ended, and no lease can have an owner: those of
+        waiting and queued runs are cleared."""
 
     async def remove(self, run: Resting) -> None:
         """Everything about the run, in one write that also notes that its folder has still to go. Refused with Stale

@@ -103,8 +103,8 @@ class SqliteReads:
     async def owned(self) -> list[Run]:
         found = await self._all(
             f"{_RUNS} WHERE state = 'running' "
-            "OR (state IN ('queued', 'waiting_user') AND ending IS NOT NULL) "
-            f"OR (state = 'queued' AND next_turn = '{NextTurn.PERMISSION}')"
+            f"OR (state = 'queued' AND (ending IS NOT NULL OR next_turn = '{NextTurn.PERMISSION}')) "
+            f"UNION ALL {_RUNS} INDEXED BY runs_ending WHERE state = 'waiting_user' AND ending IS NOT NULL"
         )
         return [rows.run_of(row) for row in found]
 

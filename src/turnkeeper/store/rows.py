@@ -78,7 +78,18 @@ MOVING = (
 """Columns that every change writes."""
 RUN = (*FIXED, *HANDLE, *MOVING, "last_seq")
 """All of them, in the order of `run_of`."""
-RUN_COLUMNS = ", ".join(RUN)
+PRESERVED_AT = "preserved_at"
+"""In `meta`: when a start has last found runs waiting, and left them so."""
+# Nothing is written into the runs that wait when the service starts: a hundred thousand of them would take seconds.
+_PRESERVED = (
+    "(state = 'waiting_user' AND ending IS NULL "
+    f"AND updated_at <= (SELECT value FROM meta WHERE name = '{PRESERVED_AT}'))"
+)
+_AS_READ = {
+    "recovery_trigger": f"iif({_PRESERVED}, '{Trigger.PRESERVE_WAITING}', recovery_trigger)",
+    "recovery_at": f"iif({_PRESERVED}, (SELECT value FROM meta WHERE name = '{PRESERVED_AT}'), recovery_at)",
+}
+RUN_COLUMNS = ", ".join(f"{_AS_READ[name]} AS {name}" if name in _AS_READ else name for name in RUN)
 
 
 def fixed_values(run: Run) -> tuple[object, ...]:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from typing import Any
 
 from fastapi import APIRouter, Response
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from turnkeeper import __version__
 from turnkeeper.core.fcmp import instant
 from turnkeeper.core.run import Run
-from turnkeeper.core.statechart import State
 from turnkeeper.runtime.disk import MIB, Space
 from turnkeeper.runtime.house import House
 from turnkeeper.web import service_schemas as schemas
@@ -68,10 +64,11 @@ async def status(call: Call) -> dict[str, Any]:
 @router.get("/metrics", response_class=Response, responses=_TEXT | problems(503))
 async def metrics(call: Call) -> Response:
     """Prometheus text."""
+    from turnkeeper.web.metrics import CONTENT_TYPE, exposition
+
     counts = await call.house.store.counts()
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Snapshot(call.house, counts, await asyncio.to_thread(call.house.disk.space)))
-    return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+    told = exposition(call.house, counts, await asyncio.to_thread(call.house.disk.space))
+    return Response(told, media_type=CONTENT_TYPE)
 
 
 def _condition(house: House) -> str:
@@ -110,62 +107,3 @@ def _held(run: Run) -> dict[str, Any]:
     told = ("run_id", "skill_id", "engine", "pending_interaction_id", "wait_deadline_at")
     # Nothing changes a run that waits, but an order to end.
     return {**{name: view[name] for name in told}, "since": view["updated_at"]}
-
-
-class _Snapshot:
-    """Counts as they are at the moment of the scrape."""
-
-    def __init__(self, house: House, counts: dict[State, int], space: Space) -> None:
-        self._house = house
-        self._counts = counts
-        self._space = space
-
-    def collect(self) -> Iterable[Metric]:
-        house, stats = self._house, self._house.store.stats
-        runs = GaugeMetricFamily("turnkeeper_runs", "Runs by state", labels=["state"])
-        for state, count in self._counts.items():
-            runs.add_metric([state.value], count)
-        yield runs
-        yield GaugeMetricFamily("turnkeeper_slots", "Slots there are", house.capacity.slots)
-        yield GaugeMetricFamily("turnkeeper_slots_busy", "Slots in use", house.dispatcher.busy)
-        yield GaugeMetricFamily(
-            "turnkeeper_slots_waiting",
-            "Slots held by resident runs that wait for a person",
-            house.worker.resident,
-        )
-        yield GaugeMetricFamily(
-            "turnkeeper_sticky_slots",
-            "Slots that runs of profile sticky_process may hold",
-            house.capacity.sticky_slots,
-        )
-        yield GaugeMetricFamily(
-            "turnkeeper_sticky_slots_busy", "Slots held by such runs", house.dispatcher.sticky
-        )
-        yield GaugeMetricFamily("turnkeeper_queue", "Runs that wait for a slot", house.dispatcher.waiting)
-        yield GaugeMetricFamily("turnkeeper_streams", "Open event streams", len(house.feed))
-        yield GaugeMetricFamily(
-            "turnkeeper_storage_free_bytes", "Free on the disk of the data directory", self._space.free
-        )
-        yield GaugeMetricFamily(
-            "turnkeeper_storage_low",
-            "1 while no new work is taken for want of room",
-            house.disk.shortage(self._space) is not None,
-        )
-        yield CounterMetricFamily("turnkeeper_changes", "Changes committed", stats.changes)
-        yield CounterMetricFamily("turnkeeper_appends", "Output batches appended", stats.appends)
-        yield CounterMetricFamily("turnkeeper_removals", "Runs removed", stats.removals)
-        yield CounterMetricFamily("turnkeeper_transactions", "Database transactions", stats.transactions)
-        unparsed = CounterMetricFamily(
-            "turnkeeper_unparsed_lines", "Lines of engines that nobody understood", labels=["engine"]
-        )
-        for engine in house.engines:
-            unparsed.add_metric([engine], house.worker.unparsed[engine])
-        yield unparsed
-        if house.alarm is not None:
-            hangs = house.alarm.hangs
-            yield CounterMetricFamily(
-                "turnkeeper_loop_hangs", "Times that the event loop stood still for seconds", hangs.count
-            )
-            yield GaugeMetricFamily(
-                "turnkeeper_loop_hang_longest_seconds", "The longest of them", hangs.longest_sec
-            )
