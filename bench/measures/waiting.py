@@ -28,8 +28,7 @@ async def _real(bench: Bench) -> list[Figure]:
     async with bench.visited() as (service, wire):
         await _waiting(wire)  # the first has what is made once
         before, had = _database(service.data_dir), _held(service)
-        for _ in range(count):
-            run_id = await _waiting(wire)
+        *_, run_id = [await _waiting(wire) for _ in range(count)]
         more = {name: number - had[name] for name, number in _held(service).items()}
         grown = (_database(service.data_dir) - before) / count
         folder = service.data_dir / "runs" / run_id

@@ -7,7 +7,7 @@ import json
 import logging
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, MutableMapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ import pytest
 from tests.crash.restarts import started
 from tests.harness import Place, opened
 from turnkeeper.runtime.alarm import WatchedLoop
-from turnkeeper.web.events import _stream
+from turnkeeper.web.events import EventStream
 
 BLOCKED_SEC = 10.0
 HEARTBEAT_SEC = 0.2
@@ -76,9 +76,17 @@ async def test_without_an_alarm_nothing_is_claimed(tmp_path: Path) -> None:
 
 async def heartbeats(place: Place, run_id: str, after: int) -> AsyncIterator[datetime]:
     """Of a stream that is asked for them more often than anybody does."""
-    async for frame in _stream(place.house, run_id, after, HEARTBEAT_SEC):
-        if frame.startswith(b"event: heartbeat\n"):
-            yield datetime.fromisoformat(json.loads(frame.partition(b"data: ")[2])["ts"])
+    said: asyncio.Queue[MutableMapping[str, Any]] = asyncio.Queue()
+    stays: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    stream = EventStream(place.house, run_id, after, lambda: True, HEARTBEAT_SEC)
+    telling = asyncio.create_task(stream({}, lambda: stays, said.put))
+    try:
+        while True:
+            frame = (await said.get()).get("body", b"")
+            if frame.startswith(b"event: heartbeat\n"):
+                yield datetime.fromisoformat(json.loads(frame.partition(b"data: ")[2])["ts"])
+    finally:
+        telling.cancel()
 
 
 async def metrics(place: Place) -> str:
