@@ -6,13 +6,15 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from bench.bench import Bench
 from bench.figures import Figure
-from bench.measures import intake, output, reads, start, stream, turn, waiting
+from bench.measures import counts, intake, output, rate, reads, start, stream, turn, waiting
 
 Measure = Callable[[Bench], Awaitable[list[Figure]]]
 
 MEASURES: Mapping[Measure, tuple[str, ...]] = {
     turn.measure: ("G1", "G2", "G4", "G5"),
     intake.measure: ("G3", "G13"),
+    rate.measure: ("G6",),
+    counts.measure: ("G7",),
     stream.measure: ("G10",),
     output.measure: ("G11",),
     reads.measure: ("G12",),
