@@ -83,6 +83,7 @@ class Jobs:
             known = await self._known(idempotency)
             if known is not None:
                 return known
+        self._require_place()  # before anything is done for it: with a full queue there may be many that ask
         accepted = await asyncio.to_thread(self._accept, request, caller)
         now = self._clock()
         change = lifecycle.create(
@@ -217,13 +218,16 @@ class Jobs:
             )
         return await self.run(kept.run_id)
 
-    @contextmanager
-    def _room(self) -> Iterator[None]:
-        """A place in the queue while the run is being stored; many may ask at the same moment."""
+    def _require_place(self) -> None:
         if self.is_closing:
             raise ShuttingDown("the service is stopping; try again when it is back")
         if self._dispatcher.waiting + self._creating >= self._max_queued + self._dispatcher.free:
             raise QueueFull(f"{self._dispatcher.waiting} runs are queued already; try again later")
+
+    @contextmanager
+    def _room(self) -> Iterator[None]:
+        """A place in the queue while the run is being stored; many may ask at the same moment."""
+        self._require_place()
         self._creating += 1
         try:
             yield
