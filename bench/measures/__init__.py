@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from bench.bench import Bench
 from bench.figures import Figure
-from bench.measures import start, turn, waiting
+from bench.measures import growth, start, turn, waiting, walls
 
 Measure = Callable[[Bench], Awaitable[list[Figure]]]
 
@@ -14,4 +14,6 @@ MEASURES: Mapping[Measure, tuple[str, ...]] = {
     turn.measure: ("G1", "G2", "G4", "G5"),
     waiting.measure: ("G8", "G9"),
     start.measure: ("G14",),
+    growth.measure: ("G15",),
+    walls.measure: ("sandbox",),
 }

@@ -19,7 +19,7 @@ async def measure(bench: Bench) -> list[Figure]:
     seconds: list[float] = []
     started: list[float] = []
     used: list[float] = []
-    for _ in range(bench.rounds(9, 4)):
+    for _ in range(bench.rounds(9, 3)):
         async with bench.visited() as (service, wire):
             await wire.call("GET", "/healthz")
             seconds.append(time.monotonic() - service.began)

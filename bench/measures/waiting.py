@@ -26,7 +26,7 @@ async def measure(bench: Bench) -> list[Figure]:
 async def _real(bench: Bench) -> list[Figure]:
     count = bench.rounds(300, 60)
     async with bench.visited() as (service, wire):
-        await _waiting(wire)  # the first has what is made once
+        run_id = await _waiting(wire)  # the first has what is made once
         before, had = _database(service.data_dir), _held(service)
         for _ in range(count):
             run_id = await _waiting(wire)
