@@ -70,7 +70,7 @@ async def _many(bench: Bench) -> list[Figure]:
                     await wire.call("GET", "/healthz")
                     taken.append(Start(time.monotonic() - service.began, service.rss))
                 if data_dir == full and not rest:
-                    rest.append(await idle(service, bench.rounds(10, 3)))
+                    rest.append(await idle(bench, service, bench.rounds(10, 3)))
     ((share, wake_ups),) = rest
     late, more = (
         median([getattr(each, name) for each in starts[full]])
