@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from bench.bench import Bench
 from bench.figures import Figure
-from bench.measures import counts, intake, output, rate, reads, start, stream, turn, waiting
+from bench.measures import counts, growth, intake, output, rate, reads, start, stream, turn, waiting, walls
 
 Measure = Callable[[Bench], Awaitable[list[Figure]]]
 
@@ -20,4 +20,6 @@ MEASURES: Mapping[Measure, tuple[str, ...]] = {
     reads.measure: ("G12",),
     waiting.measure: ("G8", "G9"),
     start.measure: ("G14",),
+    growth.measure: ("G15",),
+    walls.measure: ("sandbox",),
 }

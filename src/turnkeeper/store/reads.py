@@ -33,11 +33,17 @@ TEXT_CLAUSE = (
 
 _RUNS = f"SELECT {rows.RUN_COLUMNS} FROM runs"
 _RUN = f"{_RUNS} WHERE id = ?"
+_COUNTS = "SELECT state, count(*) AS n FROM runs GROUP BY state"
 _INTERACTIONS = f"SELECT {rows.INTERACTION_COLUMNS} FROM interactions"
 # By name: without statistics SQLite takes the index of all that wait, and looks at each of them.
 _HELD = (
     f"SELECT {rows.RUN_COLUMNS}, count(*) OVER () AS n FROM runs INDEXED BY runs_holding "
     "WHERE state = 'waiting_user' AND lease IS NOT NULL"
+)
+OWNED = (
+    f"{_RUNS} WHERE state = 'running' "
+    f"OR (state = 'queued' AND (ending IS NOT NULL OR next_turn = '{NextTurn.PERMISSION}')) "
+    f"UNION ALL {_RUNS} INDEXED BY runs_ending WHERE state = 'waiting_user' AND ending IS NOT NULL"
 )
 _LONGEST = " ORDER BY updated_at, id LIMIT ?"
 HOLDING = f"{_HELD}{_LONGEST}"
@@ -101,12 +107,7 @@ class SqliteReads:
         return [rows.run_of(row) for row in found]
 
     async def owned(self) -> list[Run]:
-        found = await self._all(
-            f"{_RUNS} WHERE state = 'running' "
-            f"OR (state = 'queued' AND (ending IS NOT NULL OR next_turn = '{NextTurn.PERMISSION}')) "
-            f"UNION ALL {_RUNS} INDEXED BY runs_ending WHERE state = 'waiting_user' AND ending IS NOT NULL"
-        )
-        return [rows.run_of(row) for row in found]
+        return [rows.run_of(row) for row in await self._all(OWNED)]
 
     async def broken_waiting(self, engines: Collection[str]) -> list[Run]:
         found = await self._all(
@@ -123,15 +124,8 @@ class SqliteReads:
 
     async def open_questions(self, runs: Collection[Run]) -> dict[str, Interaction]:
         asked = [(run.id, run.pending_interaction_id) for run in runs if run.pending_interaction_id]
-        pairs = ", ".join("(?, ?)" for _ in asked)
-        found = (
-            await self._all(
-                f"{_INTERACTIONS} WHERE (run_id, interaction_id) IN (VALUES {pairs})",
-                *(value for pair in asked for value in pair),
-            )
-            if asked
-            else []
-        )
+        values = (value for pair in asked for value in pair)
+        found = await self._all(questions(len(asked)), *values) if asked else []
         return {row["run_id"]: rows.interaction_of(row) for row in found}
 
     async def interactions(self, run_id: str) -> list[Interaction]:
@@ -184,8 +178,7 @@ class SqliteReads:
         return KeptKey(row["run_id"], row["digest"]) if row else None
 
     async def counts(self) -> dict[State, int]:
-        found = await self._all("SELECT state, count(*) AS n FROM runs GROUP BY state")
-        return dict.fromkeys(State, 0) | {State(row["state"]): row["n"] for row in found}
+        return _counts(await self._all(_COUNTS))
 
     async def holding(self, limit: int, within: Within = EVERYWHERE) -> Holding:
         clauses = _within(within)
@@ -236,6 +229,14 @@ class SqliteReads:
         return found
 
 
+def count_states(connection: sqlite3.Connection) -> dict[State, int]:
+    return _counts(connection.execute(_COUNTS).fetchall())
+
+
+def _counts(found: Collection[sqlite3.Row]) -> dict[State, int]:
+    return dict.fromkeys(State, 0) | {State(row["state"]): row["n"] for row in found}
+
+
 def _page(wanted: RunFilter, state: State | None, limit: int) -> tuple[str, list[object]]:
     clauses: dict[str, tuple[object, ...]] = {}
     equal = {"state": state, "skill_id": wanted.skill_id, "engine": wanted.engine, "mode": wanted.mode}
@@ -268,6 +269,15 @@ def connect(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA synchronous = FULL")
         undo.pop_all()
         return connection
+
+
+def questions(count: int) -> str:
+    """In this order: of `IN (VALUES …)` SQLite makes a look at every question that there ever was."""
+    pairs = ", ".join(["(?, ?)"] * count)
+    return (
+        f"WITH asked (run, number) AS (VALUES {pairs}) SELECT {rows.INTERACTION_COLUMNS} FROM asked "
+        "CROSS JOIN interactions ON run_id = run AND interaction_id = number"
+    )
 
 
 def can_go_on(engines: Collection[str]) -> str:
