@@ -38,11 +38,9 @@ class Bench:
         return made
 
     @contextmanager
-    def service(
-        self, data_dir: Path | None = None, *, is_counted: bool = False, **settings: str
-    ) -> Iterator[Service]:
+    def service(self, data_dir: Path | None = None, **settings: str) -> Iterator[Service]:
         """With `data_dir`, on what is there already."""
-        with service(data_dir or self.fresh(), self.engine, is_counted=is_counted, **settings) as started:
+        with service(data_dir or self.fresh(), self.engine, **settings) as started:
             yield started
 
     @asynccontextmanager
@@ -50,7 +48,7 @@ class Bench:
         self, data_dir: Path | None = None, **settings: str
     ) -> AsyncIterator[tuple[Service, Connection]]:
         """A service, and a client of it."""
-        with self.service(data_dir, is_counted=False, **settings) as started:
+        with self.service(data_dir, **settings) as started:
             async with connected(started) as wire:
                 yield started, wire
 

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -100,9 +100,21 @@ class Service:
 
 
 @contextmanager
-def service(data_dir: Path, engine: Path, *, is_counted: bool = False, **settings: str) -> Iterator[Service]:
-    """Until it answers; `settings` as in the environment, without their prefix. One that `is_counted` tells what it
-    opens and starts, and is slower for that."""
+def service(data_dir: Path, engine: Path, **settings: str) -> Iterator[Service]:
+    """Until it answers; `settings` as in the environment, without their prefix."""
+    with _started("turnkeeper", data_dir, engine, settings) as started:
+        yield started
+
+
+@contextmanager
+def counted_service(data_dir: Path, engine: Path) -> Iterator[Service]:
+    """One that tells what it opens and starts, and is slower for that."""
+    with _started("bench.counted", data_dir, engine, {}) as started:
+        yield started
+
+
+@contextmanager
+def _started(module: str, data_dir: Path, engine: Path, settings: Mapping[str, str]) -> Iterator[Service]:
     data_dir.mkdir(exist_ok=True, parents=True)
     beacon.put_out(data_dir)
     told = {
@@ -123,11 +135,11 @@ def service(data_dir: Path, engine: Path, *, is_counted: bool = False, **setting
         if not name.startswith("TURNKEEPER_") and name != "PYTHONDONTWRITEBYTECODE"
     }
     env |= {f"TURNKEEPER_{name}": value for name, value in told.items()} | {"CODEX_API_KEY": "none-is-needed"}
-    env |= {counted.NAMED_BY: str(data_dir / COUNTS)} if is_counted else {}
+    env[counted.NAMED_BY] = str(data_dir / COUNTS)
     words = [
         sys.executable,
         "-m",
-        "bench.counted" if is_counted else "turnkeeper",
+        module,
         "serve",
         "--data-dir",
         str(data_dir),

@@ -7,14 +7,14 @@ import re
 from bench import runs
 from bench.bench import Bench
 from bench.figures import Figure
-from bench.service import Service
+from bench.service import Service, counted_service
 from bench.wire import Connection, connected
 
 RUNS = 20
 
 
 async def measure(bench: Bench) -> list[Figure]:
-    with bench.service(is_counted=True) as service:
+    with counted_service(bench.fresh(), bench.engine) as service:
         async with connected(service) as wire:
             counts = await counted(service, wire)
     limits = {

@@ -8,7 +8,7 @@ import pytest
 
 from bench.bench import Bench, made_engine
 from bench.measures import counts
-from bench.service import Service
+from bench.service import Service, counted_service
 from bench.wire import connected
 
 
@@ -18,7 +18,7 @@ def bench(tmp_path: Path) -> Bench:
 
 
 async def test_a_run_of_two_turns(bench: Bench) -> None:
-    with bench.service(is_counted=True) as service:
+    with counted_service(bench.fresh(), bench.engine) as service:
         async with connected(service) as wire:
             counted = await counts.counted(service, wire)
             left = held(service)
