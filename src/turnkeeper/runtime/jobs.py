@@ -115,10 +115,7 @@ class Jobs:
         return accepted
 
     async def run(self, run_id: str) -> Run:
-        run = await self._store.run(run_id)
-        if run is None:
-            raise RunNotFound(f"there is no run {run_id!r}")
-        return run
+        return _there(await self._store.run(run_id), run_id)
 
     async def settled(self, run_id: str, timeout_sec: float) -> Run:
         """The run as soon as it waits or has ended, or as it is after `timeout_sec`."""
@@ -150,11 +147,9 @@ class Jobs:
         self._require_plain("the idempotency_key", idempotency_key or "")
         text = await self._hidden(reply_text(response))
         while True:
-            run = await self.run(run_id)
-            interaction = await self._store.interaction(run_id, interaction_id)
-            if interaction is None:
-                run = await self.run(run_id)  # if it was removed just now, there is no run to answer
-            elif await self._is_repeat(interaction, text, idempotency_key):
+            found, interaction = await self._store.asked(run_id, interaction_id)
+            run = _there(found, run_id)
+            if interaction is not None and await self._is_repeat(interaction, text, idempotency_key):
                 assert interaction.answer is not None
                 return Receipt(run, interaction_id, interaction.answer)
             change = questions.accept_reply(
@@ -233,6 +228,12 @@ class Jobs:
             yield
         finally:
             self._creating -= 1
+
+
+def _there(run: Run | None, run_id: str) -> Run:
+    if run is None:
+        raise RunNotFound(f"there is no run {run_id!r}")
+    return run
 
 
 def require_allowed(request: JobRequest, caller: Caller) -> None:

@@ -147,6 +147,9 @@ class Reads(Protocol):
         """Waiting runs without an open question, a loadable session or a known engine."""
 
     async def interaction(self, run_id: str, interaction_id: int) -> Interaction | None: ...
+    async def asked(self, run_id: str, interaction_id: int) -> tuple[Run | None, Interaction | None]:
+        """The run and one of its questions, as they are at one moment."""
+
     async def open_questions(self, runs: Collection[Run]) -> dict[str, Interaction]:
         """By run: the questions that these runs, as they were read, wait with."""
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Collection
-from contextlib import ExitStack, closing, nullcontext
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from datetime import datetime
 from pathlib import Path
 
@@ -35,6 +35,7 @@ _RUNS = f"SELECT {rows.RUN_COLUMNS} FROM runs"
 _RUN = f"{_RUNS} WHERE id = ?"
 _COUNTS = "SELECT state, count(*) AS n FROM runs GROUP BY state"
 _INTERACTIONS = f"SELECT {rows.INTERACTION_COLUMNS} FROM interactions"
+_INTERACTION = f"{_INTERACTIONS} WHERE run_id = ? AND interaction_id = ?"
 # By name: without statistics SQLite takes the index of all that wait, and looks at each of them.
 _HELD = (
     f"SELECT {rows.RUN_COLUMNS}, count(*) OVER () AS n FROM runs INDEXED BY runs_holding "
@@ -117,10 +118,17 @@ class SqliteReads:
         return [rows.run_of(row) for row in found]
 
     async def interaction(self, run_id: str, interaction_id: int) -> Interaction | None:
-        row = await self._one(
-            f"{_INTERACTIONS} WHERE run_id = ? AND interaction_id = ?", run_id, interaction_id
-        )
+        row = await self._one(_INTERACTION, run_id, interaction_id)
         return rows.interaction_of(row) if row else None
+
+    async def asked(self, run_id: str, interaction_id: int) -> tuple[Run | None, Interaction | None]:
+        run, question = await self._readers.do(
+            self._read_together, ((_RUN, (run_id,)), (_INTERACTION, (run_id, interaction_id)))
+        )
+        return (
+            rows.run_of(run[0]) if run else None,
+            rows.interaction_of(question[0]) if question else None,
+        )
 
     async def open_questions(self, runs: Collection[Run]) -> dict[str, Interaction]:
         asked = [(run.id, run.pending_interaction_id) for run in runs if run.pending_interaction_id]
@@ -216,6 +224,22 @@ class SqliteReads:
         return await self._readers.do(self._read, sql, values)
 
     def _read(self, sql: str, values: tuple[object, ...]) -> list[sqlite3.Row]:
+        with self._connected() as connection:
+            found: list[sqlite3.Row] = connection.execute(sql, values).fetchall()
+        return found
+
+    def _read_together(self, wanted: Iterable[tuple[str, tuple[object, ...]]]) -> list[list[sqlite3.Row]]:
+        """As they are at one moment."""
+        with self._connected() as connection:
+            connection.execute("BEGIN")
+            try:
+                return [connection.execute(sql, values).fetchall() for sql, values in wanted]
+            finally:
+                connection.execute("COMMIT")
+
+    @contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        """Of this thread."""
         try:
             connection = getattr(self._local, "connection", None)
             if connection is None:
@@ -223,10 +247,9 @@ class SqliteReads:
                 connection.execute("PRAGMA query_only = ON")
                 connection.create_function("folded", 1, str.casefold, deterministic=True)
                 self._opened.append(connection)
-            found: list[sqlite3.Row] = connection.execute(sql, values).fetchall()
+            yield connection
         except sqlite3.Error as error:
             raise StorageUnavailable(f"the database cannot be read: {error}") from error
-        return found
 
 
 def count_states(connection: sqlite3.Connection) -> dict[State, int]:
