@@ -45,7 +45,7 @@ async def _accepted(bench: Bench) -> list[Figure]:
         commits = (await _transactions(wire) - before) / posts
         async with _clients(service, CLIENTS) as wires:
             await _posted(wires, POSTS // 2)
-            taken = await _posted(wires, bench.rounds(500, 100))
+            taken = await _posted(wires, bench.rounds(500, 150))
     return [
         Figure(
             goal="G3",
