@@ -133,10 +133,12 @@ class Jobs:
                 run = news.run or run
         return run
 
-    async def pending(self, run: Run) -> Interaction | None:
-        if run.pending_interaction_id is None:
-            return None
-        return await self._store.interaction(run.id, run.pending_interaction_id)
+    async def asked(self, run_id: str, interaction_id: int | None = None) -> tuple[Run, Interaction | None]:
+        """The run, and the question of that number, or else the one that is open."""
+        found = await self._store.asked(run_id, interaction_id)
+        if found is None:
+            raise RunNotFound(f"there is no run {run_id!r}")
+        return found
 
     async def reply(
         self,
@@ -150,11 +152,8 @@ class Jobs:
         self._require_plain("the idempotency_key", idempotency_key or "")
         text = await self._hidden(reply_text(response))
         while True:
-            run = await self.run(run_id)
-            interaction = await self._store.interaction(run_id, interaction_id)
-            if interaction is None:
-                run = await self.run(run_id)  # if it was removed just now, there is no run to answer
-            elif await self._is_repeat(interaction, text, idempotency_key):
+            run, interaction = await self.asked(run_id, interaction_id)
+            if interaction is not None and await self._is_repeat(interaction, text, idempotency_key):
                 assert interaction.answer is not None
                 return Receipt(run, interaction_id, interaction.answer)
             change = questions.accept_reply(

@@ -34,6 +34,11 @@ TEXT_CLAUSE = (
 _RUNS = f"SELECT {rows.RUN_COLUMNS} FROM runs"
 _RUN = f"{_RUNS} WHERE id = ?"
 _INTERACTIONS = f"SELECT {rows.INTERACTION_COLUMNS} FROM interactions"
+_ASKED = (
+    f"SELECT {', '.join(f'r.{name}' for name in rows.RUN)}, {', '.join(f'i.{name}' for name in rows.INTERACTION)} "
+    "FROM runs r LEFT JOIN interactions i "
+    "ON i.run_id = r.id AND i.interaction_id = coalesce(?, r.pending_interaction_id) WHERE r.id = ?"
+)
 # By name: without statistics SQLite takes the index of all that wait, and looks at each of them.
 _HELD = (
     f"SELECT {rows.RUN_COLUMNS}, count(*) OVER () AS n FROM runs INDEXED BY runs_holding "
@@ -120,6 +125,15 @@ class SqliteReads:
             f"{_INTERACTIONS} WHERE run_id = ? AND interaction_id = ?", run_id, interaction_id
         )
         return rows.interaction_of(row) if row else None
+
+    async def asked(
+        self, run_id: str, interaction_id: int | None = None
+    ) -> tuple[Run, Interaction | None] | None:
+        row = await self._one(_ASKED, interaction_id, run_id)
+        if row is None:
+            return None
+        run, question = row[: len(rows.RUN)], row[len(rows.RUN) :]
+        return rows.run_of(run), None if question[0] is None else rows.interaction_of(question)
 
     async def open_questions(self, runs: Collection[Run]) -> dict[str, Interaction]:
         asked = [(run.id, run.pending_interaction_id) for run in runs if run.pending_interaction_id]
