@@ -22,7 +22,7 @@ from starlette.types import Receive, Scope, Send
 
 from bench.service import Service
 
-ROW = "x" * 1400
+ROW = "x" * 1200
 """As many bytes as a queued run has in its row, with the event of its creation."""
 
 

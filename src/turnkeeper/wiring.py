@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import ctypes
 import errno
+import gc
 import logging
 import os
 import secrets
@@ -177,6 +178,7 @@ async def serve(
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     async with running(settings) as service:
+        gc.freeze()  # what is there by now stays; to look for garbage in it takes a tenth of a second, while all wait
         announce(service)
         async with asyncio.TaskGroup() as watch:
             waits = idle_stop_sec and watch.create_task(_stop_when_idle(service, idle_stop_sec, stop))

@@ -18,7 +18,7 @@ from tests.harness import PATIENCE, Place, opened
 from tests.web.patience import eventually
 from turnkeeper.core.errors import RunNotFound, ShuttingDown, StorageUnavailable
 from turnkeeper.core.retention import Limits
-from turnkeeper.core.run import Interaction
+from turnkeeper.core.run import Interaction, Run
 from turnkeeper.core.statechart import State
 from turnkeeper.runtime.retention import Retention
 from turnkeeper.store.base import Resting, Store
@@ -183,7 +183,7 @@ async def test_a_reply_and_a_removal_race(place: Place) -> None:
 
 
 class Vanishing:
-    """A store in which the run is removed between the look at it and the look at its question."""
+    """A store in which the run is removed between the look at it and the write."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
@@ -191,9 +191,10 @@ class Vanishing:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._place.house.store, name)
 
-    async def interaction(self, run_id: str, interaction_id: int) -> Interaction | None:
+    async def asked(self, run_id: str, interaction_id: int) -> tuple[Run, Interaction | None] | None:
+        found = await self._place.house.store.asked(run_id, interaction_id)
         await self._place.house.retention.remove(WAITING)
-        return await self._place.house.store.interaction(run_id, interaction_id)
+        return found
 
 
 async def test_a_reply_to_a_run_that_is_removed_while_it_is_looked_at(place: Place) -> None:

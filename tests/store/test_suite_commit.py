@@ -179,9 +179,8 @@ async def test_interactions_and_attempts_are_listed_in_order(store: Store) -> No
     assert [await store.answered_before(run.id, number) for number in (1, 2, 3)] == [None, *asked[:2]]
     assert await store.interaction(run.id, 3) == asked[2]
     assert await store.interaction(run.id, 4) is None
-    assert await store.asked(run.id, 3) == (run, asked[2])
-    assert await store.asked(run.id, 4) == (run, None)
-    assert await store.asked("nobody", 1) == (None, None)
+    for which, question in ((None, asked[2]), (1, asked[0]), (4, None)):
+        assert await store.asked(run.id, which) == (await store.run(run.id), question)
     tries = await store.attempts(run.id)
     assert [(a.attempt_number, a.try_number, a.next_turn) for a in tries] == [
         (1, 1, "start"),

@@ -172,7 +172,9 @@ async def test_each_data_directory_has_a_name_of_its_own(open_store: Opener, tmp
 
 
 async def test_what_was_never_written_is_not_there(store: Store) -> None:
-    await queued(store)
+    run = await queued(store)
+    assert await store.asked(run.id) == (run, None)
+    assert await store.asked("nobody", 1) is None
     assert await store.run("nobody") is None
     assert await store.interaction("nobody", 1) is None
     assert await store.interactions("nobody") == []

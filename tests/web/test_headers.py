@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import h11
 import httpx
 import pytest
 
 from tests.harness import Client, Place
 from tests.spec.scripts import script
 from tests.web.requests import DONE
+from turnkeeper.web.patience import Whole
 
 ALWAYS = {
     "x-content-type-options": "nosniff",
@@ -94,3 +96,21 @@ async def test_other_methods_get_nothing(place: Place, method: str) -> None:
             )
             assert answer.status_code in (401, 405), (method, path)
             assert_guarded(answer)
+
+
+def test_head_and_body_leave_in_one_piece() -> None:
+    server = Whole(h11.SERVER)
+    server.receive_data(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")
+    assert [type(server.next_event()) for _ in range(2)] == [h11.Request, h11.EndOfMessage]
+    answer = h11.Response(status_code=200, headers=[("content-length", "4")])
+    sent = [server.send(event) for event in (answer, h11.Data(data=b"body"), h11.EndOfMessage())]
+    assert sent == [b"", b"HTTP/1.1 200 \r\ncontent-length: 4\r\n\r\nbody", b""]
+
+
+def test_a_head_without_a_body_leaves_at_the_end() -> None:
+    server = Whole(h11.SERVER)
+    server.receive_data(b"HEAD / HTTP/1.1\r\nHost: here\r\n\r\n")
+    assert [type(server.next_event()) for _ in range(2)] == [h11.Request, h11.EndOfMessage]
+    head = h11.Response(status_code=200, headers=[("content-length", "4")])
+    assert server.send(head) == b""
+    assert server.send(h11.EndOfMessage()) == b"HTTP/1.1 200 \r\ncontent-length: 4\r\n\r\n"

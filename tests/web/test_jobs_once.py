@@ -85,6 +85,8 @@ class TestFullQueue:
                 answer = await post(client, JOB, **{"Idempotency-Key": "refused"})
                 assert_problem(answer, 429, Code.QUEUE_FULL)
                 assert int(answer.headers["retry-after"]) > 0
+            answer = await post(client, JOB | {"skill_id": "nobody"})
+            assert_problem(answer, 429, Code.QUEUE_FULL)  # nothing was looked at
             assert (await post(client, JOB, **key)).json()["run_id"] == queued, "it is known already"
             listed = (await client.http.get("/v1/jobs")).json()["jobs"]
             assert {run["run_id"] for run in listed} == {asking, busy, queued}

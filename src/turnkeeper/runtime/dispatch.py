@@ -106,8 +106,8 @@ class Dispatcher:
         return Place(position, self._obstacle(ticket, {}) or WaitsFor.SLOT)
 
     def _pump(self) -> None:
-        if not self._is_open:
-            return
+        if not self._is_open or self.free <= 0:
+            return  # most often: a long queue is not gone through for nothing
         alone: dict[str, bool] = {}
         for ticket in list(self._waiting.values()):
             if len(self._busy) >= self._capacity.slots:

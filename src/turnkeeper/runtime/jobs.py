@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -32,6 +32,8 @@ from turnkeeper.runtime.feed import Feed
 from turnkeeper.runtime.intake import Accepted, Intake, JobRequest
 from turnkeeper.runtime.secrecy import Secrecy
 from turnkeeper.store.base import KEY_KEPT, KeyTaken, Stale, Store
+
+T = TypeVar("T")
 
 UPLOAD = "upload"
 """What a run is held for until its files are there."""
@@ -130,10 +132,10 @@ class Jobs:
                 run = news.run or run
         return run
 
-    async def pending(self, run: Run) -> Interaction | None:
-        if run.pending_interaction_id is None:
-            return None
-        return await self._store.interaction(run.id, run.pending_interaction_id)
+    async def asked(self, run_id: str, interaction_id: int | None = None) -> tuple[Run, Interaction | None]:
+        """The run, and the question of that number, or else the one that is open."""
+        found = await self._store.asked(run_id, interaction_id)
+        return _there(found, run_id)
 
     async def reply(
         self,
@@ -147,8 +149,7 @@ class Jobs:
         self._require_plain("the idempotency_key", idempotency_key or "")
         text = await self._hidden(reply_text(response))
         while True:
-            found, interaction = await self._store.asked(run_id, interaction_id)
-            run = _there(found, run_id)
+            run, interaction = await self.asked(run_id, interaction_id)
             if interaction is not None and await self._is_repeat(interaction, text, idempotency_key):
                 assert interaction.answer is not None
                 return Receipt(run, interaction_id, interaction.answer)
@@ -230,10 +231,10 @@ class Jobs:
             self._creating -= 1
 
 
-def _there(run: Run | None, run_id: str) -> Run:
-    if run is None:
+def _there(found: T | None, run_id: str) -> T:
+    if found is None:
         raise RunNotFound(f"there is no run {run_id!r}")
-    return run
+    return found
 
 
 def require_allowed(request: JobRequest, caller: Caller) -> None:

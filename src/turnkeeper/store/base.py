@@ -147,8 +147,10 @@ class Reads(Protocol):
         """Waiting runs without an open question, a loadable session or a known engine."""
 
     async def interaction(self, run_id: str, interaction_id: int) -> Interaction | None: ...
-    async def asked(self, run_id: str, interaction_id: int) -> tuple[Run | None, Interaction | None]:
-        """The run and one of its questions, as they are at one moment."""
+    async def asked(
+        self, run_id: str, interaction_id: int | None = None
+    ) -> tuple[Run, Interaction | None] | None:
+        """A run and one of its questions, as they were at the same moment: that of the number, else the pending one."""
 
     async def open_questions(self, runs: Collection[Run]) -> dict[str, Interaction]:
         """By run: the questions that these runs, as they were read, wait with."""

@@ -36,6 +36,10 @@ _RUN = f"{_RUNS} WHERE id = ?"
 _COUNTS = "SELECT state, count(*) AS n FROM runs GROUP BY state"
 _INTERACTIONS = f"SELECT {rows.INTERACTION_COLUMNS} FROM interactions"
 _INTERACTION = f"{_INTERACTIONS} WHERE run_id = ? AND interaction_id = ?"
+_ASKED = (
+    f"{_INTERACTIONS} WHERE run_id = ? "
+    "AND interaction_id = coalesce(?, (SELECT pending_interaction_id FROM runs WHERE id = run_id))"
+)
 # By name: without statistics SQLite takes the index of all that wait, and looks at each of them.
 _HELD = (
     f"SELECT {rows.RUN_COLUMNS}, count(*) OVER () AS n FROM runs INDEXED BY runs_holding "
@@ -121,14 +125,13 @@ class SqliteReads:
         row = await self._one(_INTERACTION, run_id, interaction_id)
         return rows.interaction_of(row) if row else None
 
-    async def asked(self, run_id: str, interaction_id: int) -> tuple[Run | None, Interaction | None]:
-        run, question = await self._readers.do(
-            self._read_together, ((_RUN, (run_id,)), (_INTERACTION, (run_id, interaction_id)))
+    async def asked(
+        self, run_id: str, interaction_id: int | None = None
+    ) -> tuple[Run, Interaction | None] | None:
+        run, asked = await self._readers.do(
+            self._read_together, ((_RUN, (run_id,)), (_ASKED, (run_id, interaction_id)))
         )
-        return (
-            rows.run_of(run[0]) if run else None,
-            rows.interaction_of(question[0]) if question else None,
-        )
+        return (rows.run_of(run[0]), rows.interaction_of(asked[0]) if asked else None) if run else None
 
     async def open_questions(self, runs: Collection[Run]) -> dict[str, Interaction]:
         asked = [(run.id, run.pending_interaction_id) for run in runs if run.pending_interaction_id]

@@ -49,9 +49,7 @@ async def new_link(
     response: Response,
 ) -> dict[str, Any]:
     """An address by which somebody without a key can answer the open question, once. It ends with the question."""
-    run = await call.house.jobs.run(run_id)
-    wanted = body.interaction_id or run.pending_interaction_id
-    asked = None if wanted is None else await call.house.store.interaction(run_id, wanted)
+    run, asked = await call.house.jobs.asked(run_id, body.interaction_id)
     pending = questions.require_open(run, asked)
     lasts = LASTS if body.expires_in_sec is None else timedelta(seconds=body.expires_in_sec)
     link = Link(
@@ -134,10 +132,9 @@ async def answer(body: schemas.Words, call: Call, link: LinkOf) -> dict[str, Any
 
 async def _found(house: House, link: Link) -> tuple[Run, Interaction | None]:
     try:
-        run = await house.jobs.run(link.asked.run_id)
+        return await house.jobs.asked(link.asked.run_id, link.asked.interaction_id)
     except RunNotFound:
         raise LinkDead("the run that asked this is not there any more", reason="gone") from None
-    return run, await house.store.interaction(run.id, link.asked.interaction_id)
 
 
 def _dead(run: Run, interaction: Interaction | None, error: TurnkeeperError) -> LinkDead:

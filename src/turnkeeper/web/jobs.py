@@ -104,10 +104,7 @@ async def get_job(run_id: RunId, call: Call, prefer: PreferHeader = None) -> Sho
 @router.get("/{run_id}/interaction/pending", response_model=schemas.PendingOut)
 async def get_pending(run_id: RunId, call: Call) -> Shown:
     """The open question; `pending` is null when there is none."""
-    run = await call.house.jobs.run(run_id)
-    pending = await call.house.jobs.pending(run)
-    if pending is None and run.pending_interaction_id is not None:
-        run = await call.house.jobs.run(run_id)  # a question goes only with its run: whoever asks is told so
+    run, pending = await call.house.jobs.asked(run_id)
     return Shown({"request_id": run.id, "status": run.state.value, "pending": _pending(pending)})
 
 

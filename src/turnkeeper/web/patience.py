@@ -50,7 +50,7 @@ class TooSlow(HTTPException):
         super().__init__(408, "the body of the request did not come in time; nothing was done")
 
 
-class _Whole(h11.Connection):
+class Whole(h11.Connection):
     """The head of an answer leaves together with what comes after it: each piece that is written by itself is a call to
     the kernel, and wakes up whoever waits for the answer."""
 
@@ -75,7 +75,7 @@ class PatientProtocol(H11Protocol):
     def __init__(self, config: Config, *more: Any, **others: Any) -> None:
         super().__init__(config, *more, **others)
         assert config.h11_max_incomplete_event_size is not None
-        self.conn = _Whole(h11.SERVER, config.h11_max_incomplete_event_size)
+        self.conn = Whole(h11.SERVER, config.h11_max_incomplete_event_size)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
