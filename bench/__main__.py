@@ -15,7 +15,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from bench import page
-from bench.bench import Bench, made_engine
+from bench.bench import Bench, made_engine, spread
 from bench.figures import Figure
 from bench.goals import GOALS
 from bench.measures import MEASURES
@@ -36,6 +36,7 @@ def main() -> int:
     parser.add_argument("--docs", action="store_true", help="write docs/benchmarks.md again")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="turnkeeper-bench-") as folder:
+        spread(Path(folder))
         bench = Bench(made_engine(Path(folder)), Path(folder), given.quick)
         figures = asyncio.run(measured(bench, given.only))
     told = Report.of(figures)

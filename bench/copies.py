@@ -27,8 +27,8 @@ def copy(data_dir: Path, run_id: str, count: int, first: int = 0) -> None:
         database.execute("COMMIT")
 
 
-def lengthen(data_dir: Path, run_id: str, count: int) -> None:
-    """The run's log, by `count` more of its third event: what the agent has said."""
+def lengthen(data_dir: Path, run_id: str, count: int) -> int:
+    """The run's log, by `count` more of its third event: what the agent has said. How long it is then."""
     with closing(sqlite3.connect(data_dir / DATABASE, isolation_level=None)) as database:
         _hurry(database)
         given = {"count": count, "run": run_id}
@@ -38,7 +38,9 @@ def lengthen(data_dir: Path, run_id: str, count: int) -> None:
             given,
         )
         database.execute("UPDATE runs SET last_seq = last_seq + :count WHERE id = :run", given)
+        (length,) = database.execute("SELECT last_seq FROM runs WHERE id = :run", given).fetchone()
         database.execute("COMMIT")
+    return int(length)
 
 
 def _hurry(database: sqlite3.Connection) -> None:

@@ -21,15 +21,14 @@ FULL = 360
 MOST = 1.25
 
 
-def write(report: Report) -> None:
-    text = PAGE.read_text(encoding="utf-8")
+def write(report: Report, page: Path = PAGE, plot: Path = PLOT) -> None:
+    text = page.read_text(encoding="utf-8")
     found = _PART.search(text)
     if found is None:
-        raise ValueError(f"{PAGE} has no part for what is measured")
-    PAGE.write_text(
-        text[: found.end("open")] + "\n" + _part(report) + "\n" + text[found.start("close") :], "utf-8"
-    )
-    PLOT.write_text(plot(report.figures), encoding="utf-8")
+        raise ValueError(f"{page} has no part for what is measured")
+    before, behind = text[: found.end("open")], text[found.start("close") :]
+    page.write_text(f"{before}\n{_part(report)}\n{behind}", encoding="utf-8")
+    plot.write_text(drawn(report.figures), encoding="utf-8")
 
 
 def _part(report: Report) -> str:
@@ -39,7 +38,7 @@ def _part(report: Report) -> str:
     return f"{report.at}; {report.machine}; commit {report.commit}.\n\n{goals}\n{table}"
 
 
-def plot(figures: Sequence[Figure]) -> str:
+def drawn(figures: Sequence[Figure]) -> str:
     """A bar for each figure that has a limit: how much of what is allowed it uses."""
     shown = [(figure, figure.share) for figure in figures if figure.share is not None]
     height = ROW * len(shown) + 40

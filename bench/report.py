@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import subprocess
@@ -61,6 +62,8 @@ def cells(figure: Figure) -> tuple[str, ...]:
 
 def number(value: float) -> str:
     """With three digits that count."""
+    if math.isinf(value):
+        return "∞"
     if value == int(value) or abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:.2f}" if abs(value) >= 1 else f"{value:.3g}"

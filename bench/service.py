@@ -7,13 +7,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from bench import counted
 from turnkeeper import beacon
 
+COUNTS = "counts"
 SKILLS = Path(__file__).parent / "skills"
 TOKEN = "a-token-for-the-benchmark"
 PATIENCE_SEC = 60.0
@@ -59,6 +61,11 @@ class Service:
         Path(f"/proc/{self.pid}/clear_refs").write_text("5", encoding="ascii")
 
     @property
+    def counts(self) -> dict[str, int]:
+        """What it has opened and started, if it is counted."""
+        return counted.told(self.data_dir / COUNTS)
+
+    @property
     def descriptors(self) -> int:
         return sum(1 for _ in Path(f"/proc/{self.pid}/fd").iterdir())
 
@@ -95,6 +102,19 @@ class Service:
 @contextmanager
 def service(data_dir: Path, engine: Path, **settings: str) -> Iterator[Service]:
     """Until it answers; `settings` as in the environment, without their prefix."""
+    with _started("turnkeeper", data_dir, engine, settings) as started:
+        yield started
+
+
+@contextmanager
+def counted_service(data_dir: Path, engine: Path) -> Iterator[Service]:
+    """One that tells what it opens and starts, and is slower for that."""
+    with _started("bench.counted", data_dir, engine, {}) as started:
+        yield started
+
+
+@contextmanager
+def _started(module: str, data_dir: Path, engine: Path, settings: Mapping[str, str]) -> Iterator[Service]:
     data_dir.mkdir(exist_ok=True, parents=True)
     beacon.put_out(data_dir)
     told = {
@@ -115,10 +135,11 @@ def service(data_dir: Path, engine: Path, **settings: str) -> Iterator[Service]:
         if not name.startswith("TURNKEEPER_") and name != "PYTHONDONTWRITEBYTECODE"
     }
     env |= {f"TURNKEEPER_{name}": value for name, value in told.items()} | {"CODEX_API_KEY": "none-is-needed"}
+    env[counted.NAMED_BY] = str(data_dir / COUNTS)
     words = [
         sys.executable,
         "-m",
-        "turnkeeper",
+        module,
         "serve",
         "--data-dir",
         str(data_dir),

@@ -9,11 +9,16 @@ from pathlib import Path
 
 async def spawned(engine: Path, words: str = "") -> float:
     """How long that takes."""
+    return await ended(engine, words=words)
+
+
+async def ended(*argv: str | Path, words: str = "") -> float:
+    """How long that takes of any program."""
     pipe = asyncio.subprocess.PIPE
     began = time.perf_counter()
-    process = await asyncio.create_subprocess_exec(engine, stdin=pipe, stdout=pipe, stderr=pipe)
-    await process.communicate(words.encode())
+    process = await asyncio.create_subprocess_exec(*argv, stdin=pipe, stdout=pipe, stderr=pipe)
+    _, said = await process.communicate(words.encode())
     took = time.perf_counter() - began
     if process.returncode:
-        raise RuntimeError(f"the engine ended with {process.returncode}")
+        raise RuntimeError(f"{argv[-1]} ended with {process.returncode}: {said.decode(errors='replace')}")
     return took

@@ -26,7 +26,7 @@ async def measure(bench: Bench) -> list[Figure]:
 async def _real(bench: Bench) -> list[Figure]:
     count = bench.rounds(300, 60)
     async with bench.visited() as (service, wire):
-        await _waiting(wire)  # the first has what is made once
+        run_id = await _waiting(wire)  # the first has what is made once
         before, had = _database(service.data_dir), _held(service)
         *_, run_id = [await _waiting(wire) for _ in range(count)]
         more = {name: number - had[name] for name, number in _held(service).items()}
@@ -69,7 +69,7 @@ async def _many(bench: Bench) -> list[Figure]:
                     await wire.call("GET", "/healthz")
                     taken.append(Start(time.monotonic() - service.began, service.rss))
                 if data_dir == full and not rest:
-                    rest.append(await idle(service, bench.rounds(10, 3)))
+                    rest.append(await idle(bench, service, bench.rounds(10, 3)))
     ((share, wake_ups),) = rest
     late, more = (
         median([getattr(each, name) for each in starts[full]])

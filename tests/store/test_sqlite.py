@@ -18,13 +18,14 @@ from typing import Any
 
 import pytest
 
-from tests.store.sample import LEASE, job, later, log_of, memory_of, output, queued, running
+from tests.store.sample import LEASE, bare, job, later, log_of, memory_of, output, place, queued, running
 from turnkeeper.core import lifecycle
 from turnkeeper.core.errors import DataDirInUse, SchemaTooNew, StorageUnavailable
 from turnkeeper.core.run import Run
-from turnkeeper.store.base import Notice, RunFilter, Store
+from turnkeeper.core.statechart import State
+from turnkeeper.store.base import Notice, RunFilter, Stale, Store
 from turnkeeper.store.migrate import migrate, migrations
-from turnkeeper.store.reads import ENDED, HOLDING
+from turnkeeper.store.reads import ENDED, HOLDING, OWNED, SqliteReads, questions
 from turnkeeper.store.sqlite import SqliteStore
 
 ROOT = Path(__file__).parents[2]
@@ -178,14 +179,39 @@ async def test_a_newer_schema_is_left_alone(tmp_path: Path) -> None:
     [
         (HOLDING, "runs USING INDEX runs_holding"),
         (ENDED, "runs USING INDEX runs_at_rest (state=? AND (updated_at,id)>(?,?) AND updated_at<?)"),
+        (OWNED, "runs USING INDEX runs_ending (state=?)"),
+        (questions(50), "interactions USING PRIMARY KEY (run_id=? AND interaction_id=?)"),
     ],
-    ids=["those that hold a slot", "those that have ended"],
+    ids=["those that hold a slot", "those that have ended", "those that are to end", "open questions"],
 )
 def test_few_are_found_without_a_look_at_all(sql: str, way: str) -> None:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         migrate(connection)
         plan = connection.execute(f"EXPLAIN QUERY PLAN {sql}", ("?",) * sql.count("?")).fetchall()
     assert any(way in detail for *_, detail in plan), plan
+
+
+async def test_what_it_has_counted_is_what_there_is(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
+        first, second = await queued(store), await queued(store)
+        started = lifecycle.start_turn(first, LEASE, later(1))
+        await store.commit(started)
+        with pytest.raises(Stale):
+            await store.commit(started)
+        over = await place(store, bare(State.SUCCEEDED))
+        await store.remove((await store.resting([State.SUCCEEDED], until=later(99), after=None, limit=1))[0])
+        assert await store.run(over.id) is None
+        await agrees(store, tmp_path)
+        assert (await store.counts())[State.QUEUED] == 1
+    async with opened(tmp_path) as store:
+        assert await store.run(second.id) == second
+        await agrees(store, tmp_path)
+
+
+async def agrees(store: Store, data_dir: Path) -> None:
+    reads = SqliteReads(data_dir)
+    assert await store.counts() == await reads.counts()
+    await reads.close()
 
 
 def set_version(data_dir: Path, version: int) -> None:

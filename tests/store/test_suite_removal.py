@@ -86,7 +86,7 @@ async def test_listeners_hear_that_it_is_gone(store: Store) -> None:
     run = await ended(store)
     store.listen(heard.append)
     await store.remove(resting(run))
-    assert heard == [Notice(run.id, (), is_gone=True)]
+    assert heard == [Notice(run.id, (), is_gone=True, was=run.state)]
     assert store.stats.removals == 1
 
 

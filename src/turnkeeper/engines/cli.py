@@ -82,6 +82,9 @@ class CliEngine:
 
     def __init__(self, config: EngineConfig) -> None:
         self._config = config
+        entries = (entry.partition("=") for entry in config.env)
+        self._given = {name: value if equals else None for name, equals, value in entries}
+        """The operator's own variables; None: as the service has it."""
         self._refuse_unused()
         try:
             self.dump(config.config)
@@ -258,12 +261,6 @@ class CliEngine:
     def own_names(self) -> frozenset[str]:
         """Variables that mean something to it."""
         return frozenset((*self.keys, *self.addresses, *self.own_secrets, *self.switches, *self._given))
-
-    @property
-    def _given(self) -> dict[str, str | None]:
-        """The operator's own variables; None: as the service has it."""
-        entries = (entry.partition("=") for entry in self._config.env)
-        return {name: value if equals else None for name, equals, value in entries}
 
     def value(self, name: str) -> str | None:
         """Of a variable that it is given, if that has one."""

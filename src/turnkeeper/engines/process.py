@@ -139,6 +139,8 @@ class Process:
         self._unwritten = bytearray()
         self._stdin_ends = False
         self._ended: Exit | None = None
+        self._is_alone = False
+        """It has ended, and left nobody who could start anything."""
         self._streams = (
             _Stream("stdout", popen.stdout, raw[0], LineAssembler(offset=raw[0].size), veil()),
             _Stream("stderr", popen.stderr, raw[1], LineAssembler(offset=raw[1].size), veil()),
@@ -393,7 +395,8 @@ class Process:
 
     async def leftovers(self) -> list[Found]:
         """What of the tree is alive, be the engine itself gone or not."""
-        if self._ended is not None and not orphans.may_be_there():
+        if self._ended is not None and (self._is_alone or not orphans.may_be_there()):
+            self._is_alone = True
             return []
         walls = self._keepers
         found = await census.patiently(partial(census.find, self.mark, roots=self._roots))

@@ -116,9 +116,8 @@ class Veil:
 
     def _begin(self) -> None:
         self.is_fresh = True
-        """Nothing was shown yet that belongs to what comes next."""
-        self._keys = Keys()
-        self._values = _Values()
+        """Nothing was shown yet that belongs to what comes next. Most veils are only ever asked for whole texts without
+        a sign of a secret, and never get to look any closer."""
         self._held = b""
         self._base = 0
         """Of the stream: where what is held begins."""
@@ -146,7 +145,9 @@ class Veil:
         return may_hold_key(data) or self._own.has_head(data) or self._known.index.has_head(data)
 
     def _show(self, chunk: bytes, *, is_last: bool) -> bytes:
-        self.is_fresh = False
+        if self.is_fresh:
+            self.is_fresh = False
+            self._keys, self._values = Keys(), _Values()
         data = self._held + chunk
         values, until = self._values.find(chunk, (self._own, self._known.index), is_last=is_last)
         keys, settled = self._keys.find(chunk, is_last=is_last)

@@ -82,8 +82,9 @@ class RunFolder:
         for name, data in files.items():
             path = os.path.join(home, name)  # noqa: PTH118
             if not _is_there(path, data):
+                # Nobody reads it before it is whole; one that a crash has cut off is written again with the next turn.
                 with around(Deed.WRITE_HOME):
-                    _write(path, data)
+                    write_new(path, data, 0o600)
 
     def home_size(self, of: str, without: str) -> int:
         """Bytes that a folder of it takes on the disk. Links are not followed: what they lead to is not kept there."""
@@ -108,26 +109,16 @@ def _enter(home: str, folder: str) -> None:
 
 
 def _is_there(path: str, data: bytes) -> bool:
-    """As the last turn left it: to make it anew would cost a file each time."""
+    """As the last turn left it: to make it anew would cost a file each time. What is not ours alone goes."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:  # or it is a link, or may not be read: all but the first were the agent
+        found = os.lstat(path)
+    except FileNotFoundError:
         return False
-    try:
-        found = os.fstat(fd)
-        is_ours = found.st_mode == stat.S_IFREG | 0o600 and found.st_nlink == 1
-        return is_ours and found.st_size == len(data) and os.read(fd, len(data)) == data
-    finally:
-        os.close(fd)
-
-
-def _write(path: str, data: bytes) -> None:
-    """Nobody reads it before it is whole; one that a crash has cut off is written again with the next turn."""
-    try:
-        write_new(path, data, 0o600)
-    except FileExistsError:  # of another turn, or the agent's
-        os.unlink(path)  # noqa: PTH108
-        write_new(path, data, 0o600)
+    is_ours = found.st_mode == stat.S_IFREG | 0o600 and found.st_nlink == 1
+    if is_ours and found.st_size == len(data) and Path(path).read_bytes() == data:
+        return True
+    os.unlink(path)  # noqa: PTH108
+    return False
 
 
 def is_gone(folder: Path) -> bool:

@@ -50,6 +50,8 @@ class Notice:
     enqueue: bool = False
     is_gone: bool = False
     """The run was removed: nothing will ever be added."""
+    was: State | None = None
+    """Its state before; None: it is new, or did not change."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Collection
-from contextlib import ExitStack, closing, nullcontext
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from datetime import datetime
 from pathlib import Path
 
@@ -33,16 +33,23 @@ TEXT_CLAUSE = (
 
 _RUNS = f"SELECT {rows.RUN_COLUMNS} FROM runs"
 _RUN = f"{_RUNS} WHERE id = ?"
+_COUNTS = "SELECT state, count(*) AS n FROM runs GROUP BY state"
 _INTERACTIONS = f"SELECT {rows.INTERACTION_COLUMNS} FROM interactions"
 _ASKED = (
     f"SELECT {', '.join(f'r.{name}' for name in rows.RUN)}, {', '.join(f'i.{name}' for name in rows.INTERACTION)} "
     "FROM runs r LEFT JOIN interactions i "
     "ON i.run_id = r.id AND i.interaction_id = coalesce(?, r.pending_interaction_id) WHERE r.id = ?"
 )
+_INTERACTION = f"{_INTERACTIONS} WHERE run_id = ? AND interaction_id = ?"
 # By name: without statistics SQLite takes the index of all that wait, and looks at each of them.
 _HELD = (
     f"SELECT {rows.RUN_COLUMNS}, count(*) OVER () AS n FROM runs INDEXED BY runs_holding "
     "WHERE state = 'waiting_user' AND lease IS NOT NULL"
+)
+OWNED = (
+    f"{_RUNS} WHERE state = 'running' "
+    f"OR (state = 'queued' AND (ending IS NOT NULL OR next_turn = '{NextTurn.PERMISSION}')) "
+    f"UNION ALL {_RUNS} INDEXED BY runs_ending WHERE state = 'waiting_user' AND ending IS NOT NULL"
 )
 _LONGEST = " ORDER BY updated_at, id LIMIT ?"
 HOLDING = f"{_HELD}{_LONGEST}"
@@ -106,12 +113,7 @@ class SqliteReads:
         return [rows.run_of(row) for row in found]
 
     async def owned(self) -> list[Run]:
-        found = await self._all(
-            f"{_RUNS} WHERE state = 'running' "
-            f"OR (state = 'queued' AND (ending IS NOT NULL OR next_turn = '{NextTurn.PERMISSION}')) "
-            f"UNION ALL {_RUNS} INDEXED BY runs_ending WHERE state = 'waiting_user' AND ending IS NOT NULL"
-        )
-        return [rows.run_of(row) for row in found]
+        return [rows.run_of(row) for row in await self._all(OWNED)]
 
     async def broken_waiting(self, engines: Collection[str]) -> list[Run]:
         found = await self._all(
@@ -121,9 +123,7 @@ class SqliteReads:
         return [rows.run_of(row) for row in found]
 
     async def interaction(self, run_id: str, interaction_id: int) -> Interaction | None:
-        row = await self._one(
-            f"{_INTERACTIONS} WHERE run_id = ? AND interaction_id = ?", run_id, interaction_id
-        )
+        row = await self._one(_INTERACTION, run_id, interaction_id)
         return rows.interaction_of(row) if row else None
 
     async def asked(
@@ -137,15 +137,8 @@ class SqliteReads:
 
     async def open_questions(self, runs: Collection[Run]) -> dict[str, Interaction]:
         asked = [(run.id, run.pending_interaction_id) for run in runs if run.pending_interaction_id]
-        pairs = ", ".join("(?, ?)" for _ in asked)
-        found = (
-            await self._all(
-                f"{_INTERACTIONS} WHERE (run_id, interaction_id) IN (VALUES {pairs})",
-                *(value for pair in asked for value in pair),
-            )
-            if asked
-            else []
-        )
+        values = (value for pair in asked for value in pair)
+        found = await self._all(questions(len(asked)), *values) if asked else []
         return {row["run_id"]: rows.interaction_of(row) for row in found}
 
     async def interactions(self, run_id: str) -> list[Interaction]:
@@ -198,8 +191,7 @@ class SqliteReads:
         return KeptKey(row["run_id"], row["digest"]) if row else None
 
     async def counts(self) -> dict[State, int]:
-        found = await self._all("SELECT state, count(*) AS n FROM runs GROUP BY state")
-        return dict.fromkeys(State, 0) | {State(row["state"]): row["n"] for row in found}
+        return _counts(await self._all(_COUNTS))
 
     async def holding(self, limit: int, within: Within = EVERYWHERE) -> Holding:
         clauses = _within(within)
@@ -237,6 +229,13 @@ class SqliteReads:
         return await self._readers.do(self._read, sql, values)
 
     def _read(self, sql: str, values: tuple[object, ...]) -> list[sqlite3.Row]:
+        with self._connected() as connection:
+            found: list[sqlite3.Row] = connection.execute(sql, values).fetchall()
+        return found
+
+    @contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        """Of this thread."""
         try:
             connection = getattr(self._local, "connection", None)
             if connection is None:
@@ -244,10 +243,17 @@ class SqliteReads:
                 connection.execute("PRAGMA query_only = ON")
                 connection.create_function("folded", 1, str.casefold, deterministic=True)
                 self._opened.append(connection)
-            found: list[sqlite3.Row] = connection.execute(sql, values).fetchall()
+            yield connection
         except sqlite3.Error as error:
             raise StorageUnavailable(f"the database cannot be read: {error}") from error
-        return found
+
+
+def count_states(connection: sqlite3.Connection) -> dict[State, int]:
+    return _counts(connection.execute(_COUNTS).fetchall())
+
+
+def _counts(found: Collection[sqlite3.Row]) -> dict[State, int]:
+    return dict.fromkeys(State, 0) | {State(row["state"]): row["n"] for row in found}
 
 
 def _page(wanted: RunFilter, state: State | None, limit: int) -> tuple[str, list[object]]:
@@ -282,6 +288,15 @@ def connect(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA synchronous = FULL")
         undo.pop_all()
         return connection
+
+
+def questions(count: int) -> str:
+    """In this order: of `IN (VALUES …)` SQLite makes a look at every question that there ever was."""
+    pairs = ", ".join(["(?, ?)"] * count)
+    return (
+        f"WITH asked (run, number) AS (VALUES {pairs}) SELECT {rows.INTERACTION_COLUMNS} FROM asked "
+        "CROSS JOIN interactions ON run_id = run AND interaction_id = number"
+    )
 
 
 def can_go_on(engines: Collection[str]) -> str:

@@ -18,13 +18,13 @@ from turnkeeper.core.fcmp import instant
 from turnkeeper.core.journal import Entry
 from turnkeeper.core.keys import Key
 from turnkeeper.core.run import Run
-from turnkeeper.core.statechart import Trigger
+from turnkeeper.core.statechart import State, Trigger
 from turnkeeper.failpoints import Deed, around
 from turnkeeper.lock import DirectoryLock
 from turnkeeper.store import admin, rows, writes
 from turnkeeper.store.base import Batch, Notice, Resting, Stats
 from turnkeeper.store.migrate import migrate
-from turnkeeper.store.reads import SqliteReads, connect
+from turnkeeper.store.reads import SqliteReads, connect, count_states
 from turnkeeper.store.writer import GroupWriter
 
 T = TypeVar("T")
@@ -51,6 +51,7 @@ class SqliteStore(SqliteReads):
                 with around(Deed.MIGRATE):
                     migrate(self._connection)
                 self.data_id = _data_id(self._connection, data_dir)
+                self._tally = count_states(self._connection)
             except sqlite3.Error as error:
                 raise StorageUnavailable(f"the database {self._path} cannot be opened: {error}") from error
             self._writer = GroupWriter(self._connection, loop, self.stats)
@@ -75,6 +76,10 @@ class SqliteStore(SqliteReads):
 
     def _count(self, notice: Notice) -> None:
         """A listener like any other, so only what is durable is counted."""
+        if notice.was is not None:
+            self._tally[notice.was] -= 1
+        if notice.run is not None:
+            self._tally[notice.run.state] += 1
         if notice.is_gone:
             self.stats.removals += 1
         elif notice.run is None:
@@ -82,10 +87,15 @@ class SqliteStore(SqliteReads):
         else:
             self.stats.changes += 1
 
+    async def counts(self) -> dict[State, int]:
+        """Kept, and not counted: the longer the past, the longer that takes. Nobody else writes."""
+        return dict(self._tally)
+
     async def commit(self, change: Change) -> Run:
         def op(connection: sqlite3.Connection) -> tuple[Run, Notice]:
             run, entries = writes.write_change(connection, change)
-            return run, Notice(run.id, entries, run, change.enqueue)
+            was = change.before.state if change.before is not None else None
+            return run, Notice(run.id, entries, run, change.enqueue, was=was)
 
         written: Run = await self._writer.submit(op)
         return written
@@ -123,7 +133,7 @@ class SqliteStore(SqliteReads):
     async def remove(self, run: Resting) -> None:
         def op(connection: sqlite3.Connection) -> tuple[None, Notice]:
             writes.remove_run(connection, run)
-            return None, Notice(run.run_id, (), is_gone=True)
+            return None, Notice(run.run_id, (), is_gone=True, was=run.state)
 
         await self._writer.submit(op)
 
