@@ -7,18 +7,20 @@ import json
 import logging
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.types import Message
 
 from tests.crash.restarts import started
 from tests.harness import Place, opened
 from turnkeeper.runtime.alarm import WatchedLoop
-from turnkeeper.web.events import _stream
+from turnkeeper.web.events import EventStream
 
 BLOCKED_SEC = 10.0
 HEARTBEAT_SEC = 0.2
@@ -39,11 +41,10 @@ async def test_ten_seconds_are_told_and_seen(place: Place, caplog: pytest.LogCap
     run_id = await place.client.create(script="ask", execution_mode="interactive")
     last_seq = (await place.client.settled(run_id))["last_seq"]
     assert hangs(await metrics(place)) == 0
-    beats = heartbeats(place, run_id, last_seq)
-    before = await anext(beats)
-
-    asyncio.get_running_loop().call_soon(a_call_that_never_should_have_blocked)
-    after = await anext(beats)
+    async with aclosing(heartbeats(place, run_id, last_seq)) as beats:
+        before = await anext(beats)
+        asyncio.get_running_loop().call_soon(a_call_that_never_should_have_blocked)
+        after = await anext(beats)
 
     assert (after - before).total_seconds() >= BLOCKED_SEC, "whoever listens sees that nobody spoke"
     told, over = caplog.messages
@@ -74,11 +75,25 @@ async def test_without_an_alarm_nothing_is_claimed(tmp_path: Path) -> None:
     assert "loop_hang" not in await asyncio.to_thread(in_a_plain_loop)
 
 
-async def heartbeats(place: Place, run_id: str, after: int) -> AsyncIterator[datetime]:
+async def heartbeats(place: Place, run_id: str, after: int) -> AsyncGenerator[datetime, None]:
     """Of a stream that is asked for them more often than anybody does."""
-    async for frame in _stream(place.house, run_id, after, HEARTBEAT_SEC):
-        if frame.startswith(b"event: heartbeat\n"):
-            yield datetime.fromisoformat(json.loads(frame.partition(b"data: ")[2])["ts"])
+    frames = asyncio.Queue[bytes]()
+
+    async def receive() -> Message:
+        return await asyncio.Future[Message]()  # somebody who stays
+
+    async def send(message: Message) -> None:
+        await frames.put(message.get("body", b""))
+
+    stream = EventStream(place.house, run_id, after, lambda: True, HEARTBEAT_SEC)
+    listening = asyncio.ensure_future(stream({}, receive, send))
+    try:
+        while True:
+            frame = await frames.get()
+            if frame.startswith(b"event: heartbeat\n"):
+                yield datetime.fromisoformat(json.loads(frame.partition(b"data: ")[2])["ts"])
+    finally:
+        listening.cancel()
 
 
 async def metrics(place: Place) -> str:

@@ -16,42 +16,77 @@ BACKLOG_BYTES = 1024 * 1024
 
 
 class Subscription:
+    """Of one listener: whoever has it is the only one who waits."""
+
     def __init__(self) -> None:
         self._entries: list[LogEntry] = []
         self._bytes = 0
-        self._news = asyncio.Event()
+        self._has_news = False
+        self._loop = asyncio.get_running_loop()
+        self._waiting: asyncio.Future[None] | None = None
+        # One timer for many waits: each of a thousand listeners waits after each event.
+        self._timer: asyncio.TimerHandle | None = None
+        self._until = 0.0
         self.run: Run | None = None
         """The run as of the last change heard; None if none was heard yet."""
         self.is_closed = False
-        """Nothing more will come: the service stops, or the run was removed."""
+        """Nothing more will come: the service stops, the run was removed, or the listener is gone."""
 
-    def push(self, notice: Notice) -> None:
-        self._entries.extend(notice.entries)
-        self._bytes += sum(len(entry.body) for entry in notice.entries)
+    def push(self, notice: Notice, size: int) -> None:
+        self._entries += notice.entries
+        self._bytes += size
         if len(self._entries) > BACKLOG or self._bytes > BACKLOG_BYTES:
             self._entries, self._bytes = [], 0
         if notice.run is not None:
             self.run = notice.run
         self.is_closed |= notice.is_gone
-        self._news.set()
+        self._tell()
 
     async def wait(self, timeout_sec: float) -> bool:
         """True when there is news; False after `timeout_sec` of silence."""
-        try:
-            async with asyncio.timeout(timeout_sec):
-                await self._news.wait()
-        except TimeoutError:
-            return False
-        self._news.clear()
-        return True
+        if not self._has_news:
+            self._until = self._loop.time() + timeout_sec
+            if self._timer is None or self._timer.when() > self._until:
+                self._look_again()
+            self._waiting = self._loop.create_future()
+            await self._waiting
+        has_news, self._has_news = self._has_news, False
+        return has_news
 
     def close(self) -> None:
         self.is_closed = True
-        self._news.set()
+        self._tell()
 
-    def take(self) -> list[LogEntry]:
+    def leave(self) -> None:
+        """Nobody waits any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def take(self, after: int = 0) -> list[LogEntry]:
+        """What has come, without what has a number up to `after`."""
         entries, self._entries, self._bytes = self._entries, [], 0
+        if entries and entries[0].seq <= after:
+            return [entry for entry in entries if entry.seq > after]
         return entries
+
+    def _tell(self) -> None:
+        self._has_news = True
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
+
+    def _look_again(self) -> None:
+        self.leave()
+        self._timer = self._loop.call_at(self._until, self._on_time)
+
+    def _on_time(self) -> None:
+        self._timer = None
+        if self._loop.time() >= self._until:
+            self._wake()
+        else:  # there was news meanwhile
+            self._look_again()
 
 
 class Feed:
@@ -60,8 +95,11 @@ class Feed:
         self._subscribers: defaultdict[str, list[Subscription]] = defaultdict(list)
 
     def publish(self, notice: Notice) -> None:
-        for subscriber in self._subscribers.get(notice.run_id, ()):
-            subscriber.push(notice)
+        subscribers = self._subscribers.get(notice.run_id)
+        if subscribers:
+            size = sum(len(entry.body) for entry in notice.entries)
+            for subscriber in subscribers:
+                subscriber.push(notice, size)
 
     @contextmanager
     def subscribe(self, run_id: str) -> Iterator[Subscription]:
@@ -71,6 +109,7 @@ class Feed:
         try:
             yield subscription
         finally:
+            subscription.leave()
             self._subscribers[run_id].remove(subscription)
             if not self._subscribers[run_id]:
                 del self._subscribers[run_id]

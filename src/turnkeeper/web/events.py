@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Header, Query, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from turnkeeper.core.errors import CursorInvalid, StorageUnavailable
 from turnkeeper.core.fcmp import TERMINAL, instant
@@ -60,10 +64,8 @@ async def follow(
     """`snapshot`, then `chat_event`s with `id`, `heartbeat`s in silence, `end` after the last event."""
     run = await house.jobs.run(run_id)
     after = read_cursor(cursor if last_event_id is None else last_event_id, run.last_seq)
-    headers = {"Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no"}
-    frames = _stream(house, run_id, after, request.app.state.heartbeat_sec)
-    frames = _while_welcome(frames, lambda: door.still_knows(caller))
-    return StreamingResponse(_cut_off(frames, run_id), media_type="text/event-stream", headers=headers)
+    heartbeat_sec = request.app.state.heartbeat_sec
+    return EventStream(house, run_id, after, lambda: door.still_knows(caller), heartbeat_sec)
 
 
 @router.get("/{run_id}/events/history", response_model=schemas.EventPage)
@@ -90,73 +92,119 @@ async def history(
     return Response(body, media_type="application/json")
 
 
-async def _stream(house: House, run_id: str, after: int, heartbeat_sec: float) -> AsyncGenerator[bytes, None]:
-    # Subscribed before the first read: whatever is committed meanwhile is in one of the two.
-    with house.feed.subscribe(run_id) as news:
-        run = await house.store.run(run_id)
-        if run is None:
-            return  # removed since it was asked for; whoever asks again is told so
-        yield _frame("snapshot", _encode(views.run_view(run, house.dispatcher.place(run_id))))
-        at, is_over = after, run.state.is_terminal and after >= run.last_seq
-        while not is_over and not news.is_closed:
-            async for entries in _stored(house, run_id, at):
-                yield b"".join(_event_frame(entry) for entry in entries)
-                at, is_over = entries[-1].seq, entries[-1].type in TERMINAL
-            async for entries in _live(news, at, heartbeat_sec, is_over=is_over):
-                yield b"".join(_event_frame(entry) for entry in entries) or _heartbeat(house, at)
-                if entries:
-                    at, is_over = entries[-1].seq, entries[-1].type in TERMINAL
-        if is_over and (run := await house.store.run(run_id)) is not None:
-            yield _frame("end", _encode({"status": run.state.value, "last_seq": run.last_seq}))
+class EventStream(Response):
+    """What one listener is told, for as long as they listen."""
 
+    def __init__(
+        self, house: House, run_id: str, after: int, is_welcome: Callable[[], bool], heartbeat_sec: float
+    ) -> None:
+        # Not by `super`, which would say how long it is.
+        self.status_code = 200
+        self.media_type = "text/event-stream"
+        self.background = None
+        self.init_headers({"Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no"})
+        self._house = house
+        self._run_id = run_id
+        self._after = after
+        self._is_welcome = is_welcome
+        self._heartbeat_sec = heartbeat_sec
 
-async def _cut_off(frames: AsyncGenerator[bytes, None], run_id: str) -> AsyncIterator[bytes]:
-    """Without `end`, when the log cannot be read: whoever follows comes back, and is told then what goes wrong."""
-    async with aclosing(frames):
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # Subscribed before the first read: whatever is committed meanwhile is in one of the two.
+        with self._house.feed.subscribe(self._run_id) as news:
+            watch = asyncio.create_task(_close_when_gone(news, receive))
+            try:
+                await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+                await self._tell(_Listener(news, self._after, send, self._is_welcome))
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+            finally:
+                watch.cancel()
+
+    async def _tell(self, listener: _Listener) -> None:
         try:
-            async for frame in frames:
-                yield frame
+            await self._tell_snapshot(listener)
+            while listener.wants_more:
+                await self._tell_stored(listener)
+                await self._tell_live(listener)
+            if listener.has_all:
+                await self._tell_end(listener)
         except StorageUnavailable as error:
-            log.error("run=%s a stream of its events is cut off: %s", run_id, error.message)
+            # Without `end`: whoever follows comes back, and is told then what goes wrong.
+            log.error("run=%s a stream of its events is cut off: %s", self._run_id, error.message)
 
-
-async def _while_welcome(
-    frames: AsyncGenerator[bytes, None], is_welcome: Callable[[], bool]
-) -> AsyncGenerator[bytes, None]:
-    """Not a word more to a key that was revoked meanwhile, or has expired."""
-    async with aclosing(frames):
-        async for frame in frames:
-            if not is_welcome():
-                return
-            yield frame
-
-
-async def _stored(house: House, run_id: str, after: int) -> AsyncIterator[list[LogEntry]]:
-    """Many small events at once, or few large ones."""
-    limit = FIRST_PAGE
-    while entries := await house.store.events(run_id, after=after, upto=None, limit=limit):
-        yield entries
-        after = entries[-1].seq
-        size = sum(len(entry.body) for entry in entries)
-        limit = max(1, min(PAGE, 4 * limit, limit * PAGE_BYTES // size))
-
-
-async def _live(
-    news: Subscription, at: int, heartbeat_sec: float, *, is_over: bool
-) -> AsyncIterator[list[LogEntry]]:
-    """What is committed from now on; an empty list for a heartbeat. Ends when the store must be asked again."""
-    while not is_over:
-        has_news = await news.wait(heartbeat_sec)
-        if news.is_closed:
+    async def _tell_snapshot(self, listener: _Listener) -> None:
+        run = await self._house.store.run(self._run_id)
+        if run is None:
+            listener.news.close()  # removed since it was asked for; whoever asks again is told so
             return
-        entries = [entry for entry in news.take() if entry.seq > at]
-        if not has_news:
-            yield []
-        elif not entries or entries[0].seq != at + 1:
-            return  # we fell behind, or nothing new was said
+        listener.has_all = run.state.is_terminal and listener.at >= run.last_seq
+        shown = views.run_view(run, self._house.dispatcher.place(self._run_id))
+        await listener.tell(_frame("snapshot", _encode(shown)))
+
+    async def _tell_stored(self, listener: _Listener) -> None:
+        """Many small events at once, or few large ones."""
+        limit = FIRST_PAGE
+        while entries := await self._house.store.events(
+            self._run_id, after=listener.at, upto=None, limit=limit
+        ):
+            await listener.tell_events(entries)
+            if listener.news.is_closed:
+                return
+            size = sum(len(entry.body) for entry in entries)
+            limit = max(1, min(PAGE, 4 * limit, limit * PAGE_BYTES // size))
+
+    async def _tell_live(self, listener: _Listener) -> None:
+        """What is committed from now on, until the end, or until the store must be asked again."""
+        while listener.wants_more:
+            if not await listener.news.wait(self._heartbeat_sec):
+                await listener.tell(_heartbeat(self._house, listener.at))
+            elif not await listener.tell_events(listener.news.take(after=listener.at)):
+                return  # they fell behind, or nothing new was said
+
+    async def _tell_end(self, listener: _Listener) -> None:
+        run = await self._house.store.run(self._run_id)
+        if run is not None:
+            end = {"status": run.state.value, "last_seq": run.last_seq}
+            await listener.tell(_frame("end", _encode(end)))
+
+
+@dataclass(slots=True)
+class _Listener:
+    """Where one of them is. There may be a thousand, and most of them wait: nothing else is held for them then, and no
+    text that they were told."""
+
+    news: Subscription
+    at: int
+    send: Send
+    is_welcome: Callable[[], bool]
+    has_all: bool = False
+    """The run is over, and they know how it ended."""
+
+    @property
+    def wants_more(self) -> bool:
+        return not (self.has_all or self.news.is_closed)
+
+    async def tell(self, frames: bytes) -> None:
+        """Not a word more to a key that was revoked meanwhile, or has expired."""
+        if self.is_welcome():
+            await self.send({"type": "http.response.body", "body": frames, "more_body": True})
         else:
-            at, is_over = entries[-1].seq, entries[-1].type in TERMINAL
-            yield entries
+            self.news.close()
+
+    async def tell_events(self, entries: Sequence[LogEntry]) -> bool:
+        """False if these are not the next."""
+        if not entries or entries[0].seq != self.at + 1:
+            return False
+        self.at, self.has_all = entries[-1].seq, entries[-1].type in TERMINAL
+        await self.tell(b"".join(map(_event_frame, entries)))
+        return True
+
+
+async def _close_when_gone(news: Subscription, receive: Receive) -> None:
+    with suppress(HTTPException):  # by it the guard shows out whom it does not know any more
+        while (await receive())["type"] != "http.disconnect":
+            pass
+    news.close()
 
 
 def _event_frame(entry: LogEntry) -> bytes:
