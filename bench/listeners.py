@@ -25,6 +25,8 @@ class Listener(asyncio.Protocol):
         """In seconds, from the engine's printing of a message until it was here; None: nobody wants to know."""
         self.has_begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.is_over = False
+        self._wanted = 0
+        self._has_heard: asyncio.Future[None] | None = None
         self._transport: asyncio.Transport
         self._head = head
         self._rest = b""
@@ -46,6 +48,15 @@ class Listener(asyncio.Protocol):
             self.lags += [(now - int(at)) / 1e9 for at in _MESSAGE.findall(whole)]
         if not self.has_begun.done() and b"event: snapshot" in seen:
             self.has_begun.set_result(None)
+        if self._has_heard is not None and not self._has_heard.done() and self.events >= self._wanted:
+            self._has_heard.set_result(None)
+
+    def hears(self, events: int) -> asyncio.Future[None]:
+        """Done when it has heard so many."""
+        self._wanted, self._has_heard = events, asyncio.get_running_loop().create_future()
+        if self.events >= events:
+            self._has_heard.set_result(None)
+        return self._has_heard
 
     def connection_lost(self, error: Exception | None) -> None:
         self.is_over = True
@@ -60,7 +71,9 @@ class Listener(asyncio.Protocol):
 async def following(to: Service, run_id: str, number: int, after: int = 0) -> AsyncIterator[list[Listener]]:
     """Each has its snapshot when they are there."""
     path = f"/v1/jobs/{run_id}/events?cursor={after}"
-    head = f"GET {path} HTTP/1.1\r\nHost: {to.host}:{to.port}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
+    head = (
+        f"GET {path} HTTP/1.1\r\nHost: {to.host}:{to.port}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
+    )
     loop, made = asyncio.get_running_loop(), list[Listener]()
     try:
         while len(made) < number:
@@ -80,5 +93,4 @@ async def following(to: Service, run_id: str, number: int, after: int = 0) -> As
 async def all_heard(listeners: Sequence[Listener], events: int) -> None:
     """Until each has so many."""
     async with asyncio.timeout(PATIENCE_SEC):
-        while any(listener.events < events for listener in listeners):
-            await asyncio.sleep(0.02)
+        await asyncio.gather(*(listener.hears(events) for listener in listeners))

@@ -11,22 +11,21 @@ FRAME = b"event: chat_event\nid: 1\ndata: %s\n\n" % (b"x" * 330)
 
 
 class _Client(asyncio.Protocol):
-    def __init__(self, transports: list[asyncio.Transport]) -> None:
-        self._transports = transports
+    def __init__(self, arrived: asyncio.Queue[asyncio.Transport]) -> None:
+        self._arrived = arrived
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
-        self._transports.append(transport)
+        self._arrived.put_nowait(transport)
 
 
 async def serve(count: int, rate: float, number: int) -> None:
     """Tells its port, waits for so many clients, sends them `count` frames, and tells what that has cost."""
-    clients = list[asyncio.Transport]()
+    arrived = asyncio.Queue[asyncio.Transport]()
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: _Client(clients), "127.0.0.1", 0)
+    server = await loop.create_server(lambda: _Client(arrived), "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
-    while len(clients) < number:
-        await asyncio.sleep(0.01)
+    clients = [await arrived.get() for _ in range(number)]
     cpu, began = time.process_time(), loop.time()
     for sent in range(count):
         await asyncio.sleep(began + sent / rate - loop.time())

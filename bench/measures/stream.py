@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from bench import runs
 from bench.bench import Bench
 from bench.figures import Figure, median, quantile
