@@ -317,6 +317,22 @@ async def test_a_flood_of_empty_lines(tmp_path: Path) -> None:
         assert count == 300_000
 
 
+async def test_a_reader_that_rests_misses_nothing(tmp_path: Path) -> None:
+    """Also of an engine that is gone meanwhile, and of the other pipe."""
+    heard: list[str] = []
+
+    def on_line(stream: str, _line: Line) -> None:
+        heard.append(stream)
+        it.process.rest()
+
+    code = "os.write(2, b'y' * 80 + b'\\n'); os.write(1, (b'x' * 80 + b'\\n') * 500)"
+    it: Engine
+    async with engine(tmp_path, *python(code), on_line=on_line) as it:
+        assert (await it.exits()).code == 0
+        assert sorted(heard) == ["stderr"] + ["stdout"] * 500
+        assert it.stdout.stat().st_size == 500 * 81
+
+
 @pytest.mark.failure("B14")
 async def test_stderr_floods_while_stdout_is_quiet(tmp_path: Path) -> None:
     code = "for _ in range(100): os.write(2, (b'noise' * 400 + b'\\n') * 500)\nprint('done')"

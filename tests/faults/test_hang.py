@@ -7,13 +7,15 @@ import json
 import logging
 import re
 import time
-from collections.abc import AsyncIterator, MutableMapping
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.types import Message
 
 from tests.crash.restarts import started
 from tests.harness import Place, opened
@@ -39,11 +41,10 @@ async def test_ten_seconds_are_told_and_seen(place: Place, caplog: pytest.LogCap
     run_id = await place.client.create(script="ask", execution_mode="interactive")
     last_seq = (await place.client.settled(run_id))["last_seq"]
     assert hangs(await metrics(place)) == 0
-    beats = heartbeats(place, run_id, last_seq)
-    before = await anext(beats)
-
-    asyncio.get_running_loop().call_soon(a_call_that_never_should_have_blocked)
-    after = await anext(beats)
+    async with aclosing(heartbeats(place, run_id, last_seq)) as beats:
+        before = await anext(beats)
+        asyncio.get_running_loop().call_soon(a_call_that_never_should_have_blocked)
+        after = await anext(beats)
 
     assert (after - before).total_seconds() >= BLOCKED_SEC, "whoever listens sees that nobody spoke"
     told, over = caplog.messages
@@ -74,19 +75,25 @@ async def test_without_an_alarm_nothing_is_claimed(tmp_path: Path) -> None:
     assert "loop_hang" not in await asyncio.to_thread(in_a_plain_loop)
 
 
-async def heartbeats(place: Place, run_id: str, after: int) -> AsyncIterator[datetime]:
+async def heartbeats(place: Place, run_id: str, after: int) -> AsyncGenerator[datetime, None]:
     """Of a stream that is asked for them more often than anybody does."""
-    said: asyncio.Queue[MutableMapping[str, Any]] = asyncio.Queue()
-    stays: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    frames = asyncio.Queue[bytes]()
+
+    async def receive() -> Message:
+        return await asyncio.Future[Message]()  # somebody who stays
+
+    async def send(message: Message) -> None:
+        await frames.put(message.get("body", b""))
+
     stream = EventStream(place.house, run_id, after, lambda: True, HEARTBEAT_SEC)
-    telling = asyncio.create_task(stream({}, lambda: stays, said.put))
+    listening = asyncio.ensure_future(stream({}, receive, send))
     try:
         while True:
-            frame = (await said.get()).get("body", b"")
+            frame = await frames.get()
             if frame.startswith(b"event: heartbeat\n"):
                 yield datetime.fromisoformat(json.loads(frame.partition(b"data: ")[2])["ts"])
     finally:
-        telling.cancel()
+        listening.cancel()
 
 
 async def metrics(place: Place) -> str:

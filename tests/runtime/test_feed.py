@@ -41,6 +41,22 @@ async def test_silence_is_told_and_news_wake_at_once() -> None:
         assert not await subscriber.wait(0)
 
 
+async def test_one_timer_serves_many_waits() -> None:
+    """A silence is told also behind news, and behind a wait that would have been longer."""
+    feed = Feed()
+    with feed.subscribe("run") as subscriber:
+        for seq in range(1, 4):
+            feed.publish(notice(seq))
+            assert await subscriber.wait(60)
+        assert not await subscriber.wait(0.001)
+        waiting = asyncio.ensure_future(subscriber.wait(60))
+        await asyncio.sleep(0)
+        feed.publish(notice(4))
+        assert await waiting
+        assert not await subscriber.wait(0.001)
+        assert [entry.seq for entry in subscriber.take(after=2)] == [3, 4]
+
+
 @pytest.mark.failure("E04")
 async def test_a_slow_subscriber_is_bounded_and_sees_that_it_fell_behind() -> None:
     feed = Feed()

@@ -18,6 +18,7 @@ from turnkeeper.engines.lines import Line
 from turnkeeper.runtime.recorder import (
     BATCH_BYTES,
     BATCH_SEC,
+    BEHIND,
     PENDING_MAX,
     RAW_EVENT,
     RAW_TOTAL,
@@ -170,6 +171,18 @@ async def test_memory_is_bounded_while_the_database_hangs(tape: Tape) -> None:
     rest = await closing
     assert sum(map(len, texts(rest))) <= PENDING_MAX + RAW_EVENT
     assert rest[-1] == final("the whole message")
+
+
+async def test_who_prints_is_behind_until_enough_is_written(tape: Tape) -> None:
+    with tape.store.hold("append"):
+        tape.recorder.add([thought("x" * BEHIND)])
+        assert tape.recorder.is_behind
+        await settle()
+        assert not tape.recorder.is_behind, "what is being written is not waiting any more"
+        tape.recorder.add([thought("x" * BEHIND)])
+        assert tape.recorder.is_behind
+    await settle()
+    assert not tape.recorder.is_behind
 
 
 async def test_handle_and_pid_go_with_the_first_batch(tape: Tape) -> None:

@@ -1,5 +1,6 @@
 """`append`: output of an engine, only under the lease of a running turn."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -33,6 +34,18 @@ async def test_output_moves_the_log_and_nothing_else(store: Store) -> None:
     await store.append(output(run, "a", "b"))
     assert await store.run(run.id) == replace(run, last_seq=run.last_seq + 2)
     assert [entry.type for entry in await log_of(store, run.id)][-2:] == [Type.MESSAGE_DELTA] * 2
+
+
+async def test_much_output_is_stored_in_its_order(store: Store) -> None:
+    """However many events there are in a batch, and whatever is written together."""
+    run = await running(store)
+    texts = [f"{number}" for number in range(600)]
+    for count in (600, 513, 64, 7, 1):
+        await store.append(output(run, *texts[:count]))
+    stored = await store.events(run.id, after=run.last_seq, upto=None, limit=2000)
+    assert [entry.seq for entry in stored] == list(range(run.last_seq + 1, run.last_seq + 1186))
+    said = [json.loads(entry.body)["data"]["text"] for entry in stored]
+    assert said == [text for count in (600, 513, 64, 7, 1) for text in texts[:count]]
 
 
 async def test_a_change_decided_before_output_is_still_good(store: Store) -> None:

@@ -174,11 +174,11 @@ class _Message:
 
     def add(self, text: str) -> bool:
         """False when the message is full: the text is only in the log."""
-        room = MAX_MESSAGE - self.size
-        if room > 0:
-            self.parts.append(text[:room])
-            self.size += min(len(text), room)
-        return len(text) <= room
+        kept = text[: MAX_MESSAGE - self.size]
+        if kept:
+            self.parts.append(kept)
+            self.size += len(kept)
+        return len(kept) == len(text)
 
 
 class Transcript:
@@ -258,10 +258,12 @@ class Transcript:
         message, self._open = self._open, None
         if message is None:
             return []
-        text = "".join(message.parts)
+        return [self._final(message.number, "".join(message.parts), now, message.ref)]
+
+    def _final(self, number: int, text: str, now: datetime, ref: RawRef | None) -> Event:
         self._keep(text)
-        data = {"message_id": self._id(message), "text": text}
-        return [Event(Type.MESSAGE_FINAL, data, now, self.attempt, message.ref)]
+        data = {"message_id": self._id(number), "text": text}
+        return Event(Type.MESSAGE_FINAL, data, now, self.attempt, ref)
 
     def _named(self, name: str, now: datetime) -> list[Event]:
         before, self.model = self.model, name
@@ -282,14 +284,13 @@ class Transcript:
         self.messages = [last] if marked is None else [marked, last]
         self._kept = sum(map(len, self.messages))
 
-    def _id(self, message: _Message) -> str:
+    def _id(self, number: int) -> str:
         """Ours, and never given twice in a run: a try that was cut off had its own."""
-        return f"{self.attempt}.{self._try_number}.{message.number}"
+        return f"{self.attempt}.{self._try_number}.{number}"
 
-    def _begin(self, engine_id: str | None, ref: RawRef | None) -> _Message:
+    def _next(self) -> int:
         self._count += 1
-        self._open = _Message(self._count, engine_id, ref=ref)
-        return self._open
+        return self._count
 
     def _delta(self, said: TextDelta, now: datetime, ref: RawRef | None) -> list[Event]:
         events: list[Event] = []
@@ -298,26 +299,28 @@ class Transcript:
             events += self.close(now)
             message = None
         if message is None:
-            message = self._begin(said.message_id, ref)
+            message = self._open = _Message(self._next(), said.message_id, ref=ref)
         if not message.add(said.text):
-            events += self._warn_once(Warn.MESSAGE_TRUNCATED, "an assistant message is too long", now)
-        data = {"message_id": self._id(message), "text": said.text}
+            events += self._too_long(now)
+        data = {"message_id": self._id(message.number), "text": said.text}
         return [*events, Event(Type.MESSAGE_DELTA, data, now, self.attempt, ref)]
 
     def _whole(self, said: Text, now: datetime, ref: RawRef | None) -> list[Event]:
-        message = self._open
+        message, text = self._open, said.text[:MAX_MESSAGE]
+        events: list[Event] = []
         if message is not None and said.message_id is not None and message.engine_id == said.message_id:
-            message.parts, message.size = [], 0
-            events: list[Event] = []
+            self._open, number = None, message.number
         else:
-            events = self.close(now)
-            if said.message_id is None and self.messages and said.text[:MAX_MESSAGE] == self.messages[-1]:
+            events += self.close(now)
+            if said.message_id is None and self.messages and text == self.messages[-1]:
                 return events  # a result that repeats the last message is not a second one
-            message = self._begin(said.message_id, ref)
-        if not message.add(said.text):
-            events += self._warn_once(Warn.MESSAGE_TRUNCATED, "an assistant message is too long", now)
-        message.ref = ref
-        return [*events, *self.close(now)]
+            number = self._next()
+        if len(text) < len(said.text):
+            events += self._too_long(now)
+        return [*events, self._final(number, text, now, ref)]
+
+    def _too_long(self, now: datetime) -> list[Event]:
+        return self._warn_once(Warn.MESSAGE_TRUNCATED, "an assistant message is too long", now)
 
     def _tool(self, said: ToolCall, now: datetime, ref: RawRef | None) -> Event:
         self.open_tools.pop(said.call_id, None)

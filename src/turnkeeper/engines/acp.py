@@ -127,7 +127,7 @@ class AcpDialect:
         )
 
     def hear(self, line: Line) -> Heard | None:
-        if not line.data.strip():
+        if line.is_blank:
             return Heard(())
         heard = [self._hear(said) for said in self._objects.read(line)]
         return together([each for each in heard if each is not None])

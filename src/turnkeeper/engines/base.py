@@ -98,8 +98,8 @@ class Heard:
 
 def together(heard: Sequence[Heard]) -> Heard | None:
     """What the objects of one line say; None if not one of them was understood."""
-    if not heard:
-        return None
+    if len(heard) < 2:
+        return heard[0] if heard else None  # nearly always
     events = [event for each in heard for event in each.events]
     return Heard(events, b"".join(each.answer for each in heard), any(each.is_last for each in heard))
 
@@ -240,9 +240,9 @@ class Headless:
         return prompt.encode()
 
     def hear(self, line: Line) -> Heard | None:
-        if not line.data.strip():
+        if line.is_blank:
             return Heard(())
-        told = (self.events(said) for said in self._objects.read(line))
+        told = [self.events(said) for said in self._objects.read(line)]
         return together([Heard(events) for events in told if events is not None])
 
     def hear_stderr(self, line: Line) -> Heard | None:

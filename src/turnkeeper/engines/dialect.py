@@ -73,7 +73,7 @@ class CliDialect(Headless):
         return super().begin(f"\n{prompt}" if is_command else prompt)
 
     def hear(self, line: Line) -> Heard | None:
-        is_blank = not line.data.strip()
+        is_blank = line.is_blank
         self._has_spoken = self._has_spoken or not is_blank
         heard = super().hear(line)
         if heard is None and not self._is_understood:

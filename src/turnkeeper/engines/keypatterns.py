@@ -296,10 +296,17 @@ class _Blocks(_Finder):
 
 
 _ANCHORS = tuple(hint.search for finder in (_Words, _Blocks) for hint in finder.hints)
+_SIGNS = (b"-", b"_", b"AKIA", b"ASIA", b"AIza")
+"""One of them is in every hint, and none in most sentences."""
 
 
 def may_hold_key(data: bytes) -> bool:
     """False of a whole text in which there is none, nor any that is only begun."""
+    for sign in _SIGNS:
+        if data.find(sign) >= 0:
+            break
+    else:
+        return False
     for search in _ANCHORS:  # noqa: SIM110 (the generator of `any` takes as long as the searches)
         if search(data):
             return True

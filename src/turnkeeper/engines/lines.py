@@ -28,6 +28,10 @@ class Line:
     has_stars: bool = False
     """Something was hidden in it."""
 
+    @property
+    def is_blank(self) -> bool:
+        return not self.data or self.data.isspace()  # which looks no further than the first letter
+
 
 class LineAssembler:
     """Cuts chunks at byte 0x0A and nowhere else: U+2028, U+0085 and a carriage return do not end a line.

@@ -60,7 +60,8 @@ class Objects:
         """Those that are whole with this line; none: it is noise, or only a part."""
         whole = read_object(line)
         if whole is not None and not (self._open and line.data[:1].isspace()):
-            self._drop()
+            if self._open:
+                self._drop()
             return [whole]
         if line.truncated:
             self._drop()

@@ -36,6 +36,8 @@ from turnkeeper.failpoints import Deed, around
 _READ = 4 * 1024
 _READS = 64
 _SLICE_SEC = 0.002
+_REST_SEC = 0.005
+"""So long nothing is read from a pipe, if whoever gets the lines is behind. Then it goes on, in any case."""
 _KEEPER = re.compile(rb'"child-pid": *([0-9]+)')
 _KEEPER_SEC = 1.0
 """How long the walls may take to tell who is the first inside; they know before anybody is."""
@@ -138,6 +140,7 @@ class Process:
         self._stdin = popen.stdin
         self._unwritten = bytearray()
         self._stdin_ends = False
+        self._rests = False
         self._ended: Exit | None = None
         self._is_alone = False
         """It has ended, and left nobody who could start anything."""
@@ -300,8 +303,21 @@ class Process:
             self._take(stream, chunk)
             if stream.pipe is None:  # closed by whoever got a line
                 return
+            if self._rests:
+                self._rests = False
+                self._loop.remove_reader(stream.fd)
+                self._loop.call_later(_REST_SEC, self._read_on, stream)
+                return
             if len(chunk) < wanted or self._loop.time() > until:
                 return
+
+    def rest(self) -> None:
+        """For whoever gets the lines, and cannot keep up: who prints must wait a little."""
+        self._rests = True
+
+    def _read_on(self, stream: _Stream) -> None:
+        if stream.pipe is not None:
+            self._loop.add_reader(stream.fd, self._on_readable, stream)
 
     def _take(self, stream: _Stream, chunk: bytes) -> None:
         if stream.left == 0:

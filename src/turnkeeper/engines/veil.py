@@ -82,7 +82,7 @@ class _Index:
 
     def has_head(self, data: bytes) -> bool:
         for head in self._by_head:  # noqa: SIM110 (the generator of `any` takes longer than all of this)
-            if head in data:
+            if data.find(head) >= 0:  # `in` takes twice as long
                 return True
         return False
 
@@ -211,6 +211,8 @@ class Pieces:
         self._whole = Veil(secrets, known)
         # An agent thinks while it speaks: what it thinks does not end what it says.
         self._told = {kind: _Told(Veil(secrets, known)) for kind in (TextDelta, Reasoning)}
+        self._has_begun = False
+        """Something was told in pieces since the last close."""
 
     @property
     def has_hidden(self) -> bool:
@@ -221,14 +223,21 @@ class Pieces:
 
         `has_stars`: something was hidden in their line already. Stars that somebody wrote are no sign of a key.
         """
-        return [shown for event in events for shown in self._hide(event, has_stars)]
+        shown: list[TurnEvent] = []
+        for event in events:
+            shown += self._hide(event, has_stars)
+        return shown
 
     def close(self) -> list[TurnEvent]:
+        if not self._has_begun:
+            return []
+        self._has_begun = False
         return [shown for told in self._told.values() for shown in told.close()]
 
     def _hide(self, event: TurnEvent, has_stars: bool) -> list[TurnEvent]:
         match event:
             case TextDelta() | Reasoning():
+                self._has_begun = True
                 return self._told[type(event)].hide(event, has_stars)
             case Text() | ToolCall() | PermissionAsked() | Echo() | Ended():
                 return [*self.close(), self._read(event)]

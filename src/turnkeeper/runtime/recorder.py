@@ -1,7 +1,7 @@
-"""Gathers what an engine says into batches for the store. Readers of the pipes never wait for it.
+"""Gathers what an engine says into batches for the store. Readers of the pipes never wait for it to be done.
 
-Memory stays bounded when the engine is faster than the disk: neighbouring deltas and raw lines that are still
-waiting are joined, and unparsed output beyond a limit is only in the raw file.
+Memory stays bounded when the engine is faster than the disk: it is slowed down, but never stopped. Neighbouring deltas
+and raw lines that are still waiting are joined, and unparsed output beyond a limit is only in the raw file.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ BATCH_SEC = 0.005
 BATCH_BYTES = 256 * 1024
 SHEET_BYTES = 1024 * 1024
 """Of what gathers while a batch is under way, the next takes so much: others write too."""
+BEHIND = 4 * 1024 * 1024
+"""With so much that is still to be written, whoever prints is slowed down: the loop reads as fast as it can, and the
+thread that writes gets no share of Python's lock while it does."""
 RAW_EVENT = 64 * 1024
 RAW_TOTAL = 1024 * 1024
 RETRY_SEC = 1.0
@@ -72,6 +75,10 @@ class Recorder:
         """The database could not take the last batch: it is asked again by the timer, not by every line."""
         self.broken: asyncio.Future[Exception] = self._loop.create_future()
         """A batch that cannot be written at all: a fault of ours, and the end of the turn."""
+
+    @property
+    def is_behind(self) -> bool:
+        return self._size > BEHIND
 
     @property
     def error(self) -> Exception | None:

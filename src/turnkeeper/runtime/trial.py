@@ -105,7 +105,7 @@ async def call(
     complaints: list[str] = []
 
     def hear(stream: str, line: Line) -> None:
-        if stream == "stderr" and line.data.strip():
+        if stream == "stderr" and not line.is_blank:
             complaints[:] = [plain(line.data).strip()[:MAX_WORDS]]
 
     out, err = (folder.raw(0, 1, stream) for stream in ("stdout", "stderr"))
@@ -128,6 +128,7 @@ class _Unkept:
     """A notebook of nobody's: the transcript has all that is wanted."""
 
     error: Exception | None = None
+    is_behind = False
 
     def __init__(self) -> None:
         self.broken: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()

@@ -59,6 +59,9 @@ class Notebook(Protocol):
     @property
     def error(self) -> Exception | None: ...
 
+    @property
+    def is_behind(self) -> bool: ...
+
     def know(self, handle: Handle) -> None: ...
 
     def ref(self, stream: str, line: Line) -> RawRef: ...
@@ -122,8 +125,9 @@ class Turn:
             heard = dialect.hear(line)
         if heard is None:
             self._keep_raw(stream, line, now)
+            self._keep_pace()
             return
-        self._has_begun = self._has_begun or (stream == "stdout" and bool(line.data.strip()))
+        self._has_begun = self._has_begun or (stream == "stdout" and not line.is_blank)
         if heard.answer:
             self._session.process.write(heard.answer)
         ref = self._recorder.ref(stream, line)
@@ -149,6 +153,11 @@ class Turn:
         if self.transcript.ended or heard.is_last:
             _tell(self._closed)
             _tell(self._moot)
+        self._keep_pace()
+
+    def _keep_pace(self) -> None:
+        if self._recorder.is_behind:
+            self._session.process.rest()
 
     def _keep_raw(self, stream: str, line: Line, now: datetime) -> None:
         if stream == "stdout":

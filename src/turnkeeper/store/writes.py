@@ -41,7 +41,10 @@ _ATTEMPT = (
     # These only if there is something new.
     + "".join(f", {name} = coalesce(excluded.{name}, {name})" for name in ("pid", "pid_start", "launch"))
 )
-_EVENT = "INSERT INTO events VALUES (?, ?, ?, ?)"
+_TOGETHER = (512, 64, 8, 1)
+"""Events that one statement writes. Before and after each, Python's lock changes hands: while the loop is at work, a
+statement for each event would wait for it as often, and what an engine prints would pile up."""
+_EVENTS = {count: f"INSERT INTO events VALUES {', '.join(['(?, ?, ?, ?)'] * count)}" for count in _TOGETHER}
 
 
 def write_change(connection: sqlite3.Connection, change: Change) -> tuple[Run, tuple[LogEntry, ...]]:
@@ -161,7 +164,11 @@ def _write_events(
         rows.log_entry(event, run_id=run_id, seq=seq, engine=engine)
         for seq, event in enumerate(events, first)
     )
-    connection.executemany(
-        _EVENT, [(run_id, entry.seq, entry.type, entry.body.decode()) for entry in entries]
-    )
+    at = 0
+    while at < len(entries):
+        count = next(count for count in _TOGETHER if count <= len(entries) - at)
+        some = entries[at : at + count]
+        values = [value for entry in some for value in (run_id, entry.seq, entry.type, entry.body.decode())]
+        connection.execute(_EVENTS[count], values)
+        at += count
     return entries
