@@ -7,6 +7,7 @@ import stat
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from turnkeeper.failpoints import Deed, around
@@ -17,19 +18,19 @@ from turnkeeper.skills.image import Images, write_new
 SKILL_FILE = "SKILL.md"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunFolder:
     root: Path
 
-    @property
+    @cached_property
     def workspace(self) -> Path:
         return self.root / "workspace"
 
-    @property
+    @cached_property
     def home(self) -> Path:
         return self.root / "home"
 
-    @property
+    @cached_property
     def _new_skill(self) -> Path:
         return self.root / "skill.new"
 
@@ -48,8 +49,10 @@ class RunFolder:
             is_new = False
         else:
             is_new = True
-        for folder in (self.workspace, self.home, self.root / "raw"):
-            folder.mkdir(mode=0o700, exist_ok=True)
+        for name in ("workspace", "home", "raw"):
+            path = f"{self.root}/{name}"
+            if is_new or not os.path.isdir(path):  # noqa: PTH112
+                os.mkdir(path, 0o700)  # noqa: PTH102 (plain texts: this is done every turn)
         return is_new
 
     def clear_workspace(self) -> None:
@@ -69,7 +72,7 @@ class RunFolder:
     def place_skill(self, at: Path) -> None:
         """Where the engine looks for it; one from a start that came to nothing goes."""
         discard(at)
-        at.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.makedirs(at.parent, mode=0o700, exist_ok=True)  # noqa: PTH103
         with around(Deed.PLACE_SKILL):
             self._new_skill.rename(at)
 
