@@ -59,6 +59,8 @@ class Connection(asyncio.Protocol):
             self._answer.set_exception(error or ConnectionResetError("the service closed the connection"))
 
     async def call(self, method: str, path: str, body: Any = None, headers: str = "") -> Answer:
+        if self._transport.is_closing():
+            raise ConnectionResetError("the service has closed the connection")
         content = b"" if body is None else encode(body)
         self._answer = asyncio.get_running_loop().create_future()
         head = (

@@ -94,10 +94,11 @@ async def _refused(bench: Bench) -> list[Figure]:
     room = CLIENTS * (each + rush + POSTS)
     async with _busy(bench, max_queued=room + CLIENTS) as (service, wire), AsyncExitStack() as stack:
         few = await stack.enter_async_context(_clients(service, CLIENTS))
-        many = await stack.enter_async_context(_clients(service, CLIENTS * MANY))
         _all_taken(await _posted(few, POSTS))
         fits = _all_taken(await _posted(few, each, PACE))
         fits_in_rush = _all_taken(await _posted(few, rush))
+        # Not earlier: who connects and does not ask is shown out.
+        many = await stack.enter_async_context(_clients(service, CLIENTS * MANY))
         service.forget_peak()
         before = service.rss
         # The first of these are the last that fit.
