@@ -37,12 +37,14 @@ async def measure(bench: Bench) -> list[Figure]:
     return [
         Figure(
             goal="G1",
-            what="a run of two turns / two bare spawns, p50",
+            what="a run of two turns, beyond two bare spawns of its round / those, p50",
             unit="ms",
-            measured=median(taken.whole) * 1e3,
+            measured=median([whole - bare for whole, bare in zip(taken.whole, taken.spawns, strict=True)])
+            * 1e3,
             floor=median(taken.spawns) * 1e3,
             limit=4,
         ),
+        Figure(goal="G1", what="the whole run, p50", unit="ms", measured=median(taken.whole) * 1e3),
         Figure(
             goal="G2",
             what="processor time of the service for it",

@@ -64,8 +64,8 @@ def of_package(folder: Path, name: str) -> str | None:
 
 def ask(command: tuple[str, ...], *, limit_sec: float = LIMIT_SEC) -> Answer:
     """Blocking. What could not be started, or was too slow, is tried again the next time: the file need not be why."""
-    program = shutil.which(command[0]) or command[0]
-    files = tuple(_identity(os.path.realpath(word)) for word in (program, *command[1:]))
+    program = command[0] if os.path.isabs(command[0]) else shutil.which(command[0]) or command[0]  # noqa: PTH117
+    files = tuple(_identity(word) for word in (program, *command[1:]))
     try:
         return _once((command, files), lambda: _ask(command, limit_sec))
     except SpawnFailed as error:
@@ -80,12 +80,13 @@ def major(version: str | None) -> int:
     return int(version.partition(".")[0]) if version else 0
 
 
-def _identity(path: str) -> tuple[str, int, int] | None:
+def _identity(path: str) -> tuple[str, int, int, int, int] | None:
+    """Of the file that is behind it, whatever links lead there."""
     try:
         found = os.stat(path)  # noqa: PTH116 (a Path for each word and each look would cost more than the stat)
     except (OSError, ValueError):
         return None
-    return path, found.st_mtime_ns, found.st_size
+    return path, found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def _manifest(path: Path) -> tuple[str | None, str | None]:
