@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from bench import counted
 from turnkeeper import beacon
 
-COUNTS = "counts"
+COUNTS, PROFILES = "counts", "PROFILES"
 SKILLS = Path(__file__).parent / "skills"
 TOKEN = "a-token-for-the-benchmark"
 PATIENCE_SEC = 60.0
@@ -114,6 +114,13 @@ def counted_service(data_dir: Path, engine: Path) -> Iterator[Service]:
 
 
 @contextmanager
+def profiled_service(data_dir: Path, engine: Path) -> Iterator[Service]:
+    """One that leaves profiles of its threads in its data directory, and takes twice as long."""
+    with _started("bench.profiled", data_dir, engine, {}) as started:
+        yield started
+
+
+@contextmanager
 def _started(module: str, data_dir: Path, engine: Path, settings: Mapping[str, str]) -> Iterator[Service]:
     data_dir.mkdir(exist_ok=True, parents=True)
     beacon.put_out(data_dir)
@@ -135,7 +142,7 @@ def _started(module: str, data_dir: Path, engine: Path, settings: Mapping[str, s
         if not name.startswith("TURNKEEPER_") and name != "PYTHONDONTWRITEBYTECODE"
     }
     env |= {f"TURNKEEPER_{name}": value for name, value in told.items()} | {"CODEX_API_KEY": "none-is-needed"}
-    env[counted.NAMED_BY] = str(data_dir / COUNTS)
+    env |= {counted.NAMED_BY: str(data_dir / COUNTS), PROFILES: str(data_dir)}
     words = [
         sys.executable,
         "-m",
