@@ -54,8 +54,10 @@ async def test_enqueue_is_passed_on(store: Store, ear: Ear) -> None:
     assert not ear.heard[-1].enqueue
     run = await waiting(store)
     assert not ear.heard[-1].enqueue
+    assert ear.heard[-1].answered is None, "it was asked, and not answered"
     await store.commit(await reply(store, run, "blue"))
     assert ear.heard[-1].enqueue
+    assert ear.heard[-1].answered == await store.interaction(run.id, 1)
 
 
 async def test_a_refusal_is_not_heard(store: Store, ear: Ear) -> None:

@@ -40,6 +40,11 @@ class Change:
     """A turn of this run is now to be dispatched."""
     idempotency: Idempotency | None = None
 
+    @property
+    def answered(self) -> Interaction | None:
+        asked = self.interaction
+        return asked if asked is not None and asked.answer is not None else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnReport:

@@ -95,6 +95,7 @@ class House:
             max_queued=parts.policy.max_queued,
             clock=parts.clock,
             secrecy=self.secrecy,
+            in_hand=self.worker.known,
         )
         self.uploads = Uploads(self.jobs, self.stage, parts.disk, parts.clock)
         self.retention = Retention(parts.store, parts.runs_dir, parts.retention, parts.clock)

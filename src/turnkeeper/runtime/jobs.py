@@ -64,7 +64,9 @@ class Jobs:
         max_queued: int,
         clock: Clock,
         secrecy: Secrecy,
+        in_hand: Callable[[str], Run | None],
     ):
+        """`in_hand`: a run that is being worked for, as its last change left it."""
         self._store = store
         self._intake = intake
         self._dispatcher = dispatcher
@@ -73,6 +75,7 @@ class Jobs:
         self._max_queued = max_queued
         self._clock = clock
         self._secrecy = secrecy
+        self._in_hand = in_hand
         self._creating = 0
         self.is_closing = False
 
@@ -124,10 +127,12 @@ class Jobs:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_sec
         with self._feed.subscribe(run_id) as news:
-            run = await self.run(run_id)
+            run = self._in_hand(run_id) or await self.run(run_id)
             while not is_settled(run):
                 left = deadline - loop.time()
-                if left <= 0 or not await news.wait(left) or news.is_closed:
+                if left <= 0 or not await news.wait(left):
+                    return await self.run(run_id)  # with what was said meanwhile
+                if news.is_closed:
                     break
                 run = news.run or run
         return run

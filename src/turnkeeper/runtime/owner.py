@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from turnkeeper.core.change import Change
 from turnkeeper.core.errors import StorageUnavailable, Warn
-from turnkeeper.core.run import Run, RunWarning
+from turnkeeper.core.run import Interaction, Run, RunWarning
 from turnkeeper.core.statechart import State
 from turnkeeper.engines.census import Found
 from turnkeeper.failpoints import Deed, around
@@ -38,8 +38,10 @@ class Owner:
         self.run_id = run_id
         self.lease = uuid.uuid4().hex
         self.session: Session | None = None
-        self._run: Run | None = None
+        self.run: Run | None = None
         """As it was last heard of. Whoever writes by one that is older than the store's is refused, and reads it."""
+        self.answered: Interaction | None = None
+        """The last answer that was heard of."""
         self.interrupted: asyncio.Future[Interrupt] = asyncio.get_running_loop().create_future()
         self.replied = asyncio.Event()
         self._survivors: list[Found] = []
@@ -57,9 +59,10 @@ class Owner:
     def is_told(self, why: Interrupt) -> bool:
         return self.interrupted.done() and self.interrupted.result() is why
 
-    def hear(self, run: Run) -> None:
+    def hear(self, run: Run, answered: Interaction | None = None) -> None:
         """The run was changed, perhaps by somebody else: told to end, or answered."""
-        self._run = run
+        self.run = run
+        self.answered = answered or self.answered
         if run.lease != self.lease:
             return
         if run.ending is not None:
@@ -77,14 +80,14 @@ class Owner:
         return self.replied.is_set() and not self.interrupted.done()
 
     async def look(self) -> Run | None:
-        return self._run or await self.patiently(partial(self._store.run, self.run_id))
+        return self.run or await self.patiently(partial(self._store.run, self.run_id))
 
     async def write(self, change: Change) -> Run:
         """Or Stale: then the next look is at the store."""
         try:
             return await self.patiently(partial(self._store.commit, change))
         except Stale:
-            self._run = None
+            self.run = None
             raise
 
     async def commit(self, decide: Decide) -> Run:

@@ -113,12 +113,17 @@ class Stage:
     def folder(self, run_id: str) -> RunFolder:
         return RunFolder(self._runs_dir / run_id)
 
-    async def set(self, run: Run, attempt: Attempt, *, is_fresh: bool) -> Scene:
-        """`is_fresh`: it needs a process. Files are touched on a thread: a slow disk must not stop the event loop."""
-        is_first, is_again = attempt.attempt_number == 1, attempt.next_turn is NextTurn.CONTINUE
-        answered = None if is_first else await self._store.answered_before(run.id, attempt.attempt_number)
+    async def set(
+        self, run: Run, attempt: Attempt, *, is_fresh: bool, heard: Interaction | None = None
+    ) -> Scene:
+        """`is_fresh`: it needs a process. `heard`: the last answer, as far as is known. Files are touched on a thread:
+        a slow disk must not stop the event loop."""
+        number, is_again = attempt.attempt_number, attempt.next_turn is NextTurn.CONTINUE
+        answered = heard if heard is not None and heard.attempt_number < number else None
+        if answered is None and number > 1:
+            answered = await self._store.answered_before(run.id, number)
         asked = await self._store.interactions(run.id) if is_again and run.questions else []
-        later = [each for each in asked if each.attempt_number == attempt.attempt_number]
+        later = [each for each in asked if each.attempt_number == number]
         words = partial(self._words, run, attempt, answered, later)
         return await asyncio.to_thread(self._set, run, attempt, words, is_fresh)
 

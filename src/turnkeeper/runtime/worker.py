@@ -83,7 +83,12 @@ class Worker:
     def hear(self, notice: Notice) -> None:
         owner = self._owners.get(notice.run_id)
         if owner is not None and notice.run is not None:
-            owner.hear(notice.run)
+            owner.hear(notice.run, notice.answered)
+
+    def known(self, run_id: str) -> Run | None:
+        """As the last change left it, if we have it in hand; output since then does not count."""
+        owner = self._owners.get(run_id)
+        return owner.run if owner is not None else None
 
     async def stop(self) -> None:
         """Ends every process and leaves each run where the next start can go on."""
@@ -172,7 +177,7 @@ class Worker:
             if not owner.has_process:
                 await owner.let_go()
             is_fresh = owner.session is None
-            look = partial(self._stage.set, run, attempt, is_fresh=is_fresh)
+            look = partial(self._stage.set, run, attempt, is_fresh=is_fresh, heard=owner.answered)
             scene = await owner.patiently(partial(launching.prepared, look))
             if is_fresh or owner.has_process:  # it may have ended meanwhile
                 return scene

@@ -48,6 +48,8 @@ class Notice:
     run: Run | None = None
     """None for appended output, which changes no run."""
     enqueue: bool = False
+    answered: Interaction | None = None
+    """What was answered by it, if anything was."""
     is_gone: bool = False
     """The run was removed: nothing will ever be added."""
     was: State | None = None

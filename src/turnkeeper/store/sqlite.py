@@ -95,7 +95,7 @@ class SqliteStore(SqliteReads):
         def op(connection: sqlite3.Connection) -> tuple[Run, Notice]:
             run, entries = writes.write_change(connection, change)
             was = change.before.state if change.before is not None else None
-            return run, Notice(run.id, entries, run, change.enqueue, was=was)
+            return run, Notice(run.id, entries, run, change.enqueue, answered=change.answered, was=was)
 
         written: Run = await self._writer.submit(op)
         return written
