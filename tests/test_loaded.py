@@ -17,16 +17,13 @@ from tests.harness import PATIENCE
 LATER = {
     "click": "typer has its own",
     "httpx": "for clients",
-    "jsonschema_rs": "for the first skill that is read",
     "multiprocessing": "nobody needs it",
-    "prometheus_client": "for the first scrape",
     "pydantic.v1": "nobody needs it",
     "rich": "for words on a terminal",
     "turnkeeper.cli.run": "for another command",
     "turnkeeper.client": "for clients",
     "turnkeeper.engines.managed": "for `engines install`",
     "turnkeeper.runtime.doctor": "for `engines doctor`",
-    "turnkeeper.web.metrics": "for the first scrape",
 }
 CODE = """
 import atexit, json, sys

@@ -180,6 +180,7 @@ async def serve(
     async with running(settings) as service:
         gc.freeze()  # what is there by now stays; to look for garbage in it takes a tenth of a second, while all wait
         announce(service)
+        await asyncio.to_thread(_load_the_rest)
         async with asyncio.TaskGroup() as watch:
             waits = idle_stop_sec and watch.create_task(_stop_when_idle(service, idle_stop_sec, stop))
             await stop.wait()
@@ -192,6 +193,13 @@ def _share_the_heap() -> None:
     """glibc gives each thread a heap of its own, lest they wait for each other. Ours take turns anyway."""
     with contextlib.suppress(AttributeError):  # another C library
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
+
+
+def _load_the_rest() -> None:
+    """What a start can do without, and a service cannot: later there may be no descriptor left to load it by."""
+    import jsonschema_rs  # noqa: F401
+
+    import turnkeeper.web.metrics  # noqa: F401
 
 
 async def _stop_when_idle(service: Service, seconds: float, stop: asyncio.Event) -> None:

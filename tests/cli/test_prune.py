@@ -78,7 +78,7 @@ def test_ctrl_c_ends_the_command_and_not_the_removal(machine: Machine) -> None:
     with served(machine.home, **named), machine.client() as client:
         ended(machine)
         token = (machine.data / "token").read_text().strip()
-        with Cable(int(client.url.rpartition(":")[2]), delay=[b"POST /v1/prune HTTP"]) as cable:
+        with Cable(int(client.url.rpartition(":")[2]), delay=[b'"older_than_sec"']) as cable:
             words = ("prune", "--older-than", "0d", "--yes")
             command = machine.begin(*words, TURNKEEPER_URL=cable.url, TURNKEEPER_TOKEN=token)
             assert cable.is_holding.wait(PATIENCE)
