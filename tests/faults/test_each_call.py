@@ -40,8 +40,8 @@ WRAP: dict[str, Callable[[Failing], None]] = {
     "socket": lambda failing: None,
 }
 CALLS = {
-    "file": {"talk": 50, "stay": 40, "upload": 45, "install": 30, "fetch": 40, "cancel": 30},
-    "sqlite": {"talk": 50, "stay": 45, "upload": 30, "fetch": 30, "cancel": 30},
+    "file": {"talk": 40, "stay": 30, "upload": 35, "install": 25, "fetch": 30, "cancel": 20},
+    "sqlite": {"talk": 40, "stay": 35, "upload": 20, "fetch": 20, "cancel": 20},
     "spawn": {"talk": 2, "stay": 1},
     "socket": {"talk": 15, "upload": 8, "install": 4, "fetch": 12, "cancel": 8},
 }

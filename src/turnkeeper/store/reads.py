@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import ExitStack, closing, contextmanager, nullcontext
+from collections.abc import Collection
+from contextlib import ExitStack, closing, nullcontext
 from datetime import datetime
 from pathlib import Path
 
@@ -37,8 +37,8 @@ _COUNTS = "SELECT state, count(*) AS n FROM runs GROUP BY state"
 _INTERACTIONS = f"SELECT {rows.INTERACTION_COLUMNS} FROM interactions"
 _INTERACTION = f"{_INTERACTIONS} WHERE run_id = ? AND interaction_id = ?"
 _ASKED = (
-    f"{_INTERACTIONS} WHERE run_id = ? "
-    "AND interaction_id = coalesce(?, (SELECT pending_interaction_id FROM runs WHERE id = run_id))"
+    f"SELECT r.*, {', '.join(f'i.{name}' for name in rows.INTERACTION)} FROM ({_RUN}) r LEFT JOIN interactions i "
+    "ON i.run_id = r.id AND i.interaction_id = coalesce(?, r.pending_interaction_id)"
 )
 # By name: without statistics SQLite takes the index of all that wait, and looks at each of them.
 _HELD = (
@@ -128,10 +128,11 @@ class SqliteReads:
     async def asked(
         self, run_id: str, interaction_id: int | None = None
     ) -> tuple[Run, Interaction | None] | None:
-        run, asked = await self._readers.do(
-            self._read_together, ((_RUN, (run_id,)), (_ASKED, (run_id, interaction_id)))
-        )
-        return (rows.run_of(run[0]), rows.interaction_of(asked[0]) if asked else None) if run else None
+        row = await self._one(_ASKED, run_id, interaction_id)
+        if row is None:
+            return None
+        run, asked = row[: len(rows.RUN)], row[len(rows.RUN) :]
+        return rows.run_of(run), None if asked[0] is None else rows.interaction_of(asked)
 
     async def open_questions(self, runs: Collection[Run]) -> dict[str, Interaction]:
         asked = [(run.id, run.pending_interaction_id) for run in runs if run.pending_interaction_id]
@@ -227,22 +228,6 @@ class SqliteReads:
         return await self._readers.do(self._read, sql, values)
 
     def _read(self, sql: str, values: tuple[object, ...]) -> list[sqlite3.Row]:
-        with self._connected() as connection:
-            found: list[sqlite3.Row] = connection.execute(sql, values).fetchall()
-        return found
-
-    def _read_together(self, wanted: Iterable[tuple[str, tuple[object, ...]]]) -> list[list[sqlite3.Row]]:
-        """As they are at one moment."""
-        with self._connected() as connection:
-            connection.execute("BEGIN")
-            try:
-                return [connection.execute(sql, values).fetchall() for sql, values in wanted]
-            finally:
-                connection.execute("COMMIT")
-
-    @contextmanager
-    def _connected(self) -> Iterator[sqlite3.Connection]:
-        """Of this thread."""
         try:
             connection = getattr(self._local, "connection", None)
             if connection is None:
@@ -250,9 +235,10 @@ class SqliteReads:
                 connection.execute("PRAGMA query_only = ON")
                 connection.create_function("folded", 1, str.casefold, deterministic=True)
                 self._opened.append(connection)
-            yield connection
+            found: list[sqlite3.Row] = connection.execute(sql, values).fetchall()
         except sqlite3.Error as error:
             raise StorageUnavailable(f"the database cannot be read: {error}") from error
+        return found
 
 
 def count_states(connection: sqlite3.Connection) -> dict[State, int]:
