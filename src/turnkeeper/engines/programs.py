@@ -212,11 +212,14 @@ def _version_of(package: Package, words: tuple[str, ...]) -> str | None:
 
 
 def _package_folder(package: Package, path: str) -> Path | None:
+    """Where the package is that the file belongs to."""
+    return versions.remembered(path, package.name, lambda: _folder_above(package, os.path.realpath(path)))
+
+
+def _folder_above(package: Package, path: str) -> Path | None:
     """By its own name too: a build for one machine may call itself like the whole."""
-    last, real = package.name.rpartition("/")[2], os.path.realpath(path)
-    if f"/{last}/" not in real:
-        return None
-    folders = (folder for folder in Path(real).parents if folder.name == last)
+    last = package.name.rpartition("/")[2]
+    folders = (folder for folder in Path(path).parents if folder.name == last)
     return next((folder for folder in folders if versions.of_package(folder, package.name)), None)
 
 

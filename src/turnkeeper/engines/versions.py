@@ -76,6 +76,12 @@ def ask(command: tuple[str, ...], *, limit_sec: float = LIMIT_SEC) -> Answer:
         return failed.answer
 
 
+def remembered(path: str, what: Hashable, make: Callable[[], _T]) -> _T:
+    """For as long as the file at that path, wherever links lead, stays what it is."""
+    identity = _identity(path)
+    return make() if identity is None else _once((what, identity), make)
+
+
 def major(version: str | None) -> int:
     return int(version.partition(".")[0]) if version else 0
 
