@@ -13,7 +13,7 @@ Measure = Callable[[Bench], Awaitable[list[Figure]]]
 MEASURES: Mapping[Measure, tuple[str, ...]] = {
     turn.measure: ("G1", "G2", "G4", "G5"),
     intake.measure: ("G3", "G13"),
-    rate.measure: ("G6",),
+    rate.measure: ("G2", "G6"),
     counts.measure: ("G7",),
     stream.measure: ("G10",),
     output.measure: ("G11",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from dataclasses import dataclass, field
 
@@ -13,6 +14,7 @@ from bench.service import Service
 from bench.wire import Connection
 
 WARM_UP = 20
+SILENCE_SEC = 1.5
 
 
 @dataclass(slots=True)
@@ -34,6 +36,7 @@ async def measure(bench: Bench) -> list[Figure]:
         for _ in range(bench.rounds(300, 100)):
             await _play(service, wire, taken)
             taken.spawns.append(await spawned(bench.engine) + await spawned(bench.engine))
+        woken = await _woken_in_silence(service, wire)
     return [
         Figure(
             goal="G1",
@@ -54,7 +57,25 @@ async def measure(bench: Bench) -> list[Figure]:
         ),
         *_figures("G4", "reply acknowledged → engine started", taken.to_start, p50=5, p99=20),
         *_figures("G5", "engine's end → seen to wait", taken.to_wait, p50=5),
+        Figure(
+            goal="G5",
+            what=f"wake-ups in {SILENCE_SEC:g} s of an engine's silence",
+            unit="",
+            measured=woken,
+            limit=0,
+        ),
     ]
+
+
+async def _woken_in_silence(service: Service, wire: Connection) -> int:
+    """Who polls for the end of a turn is woken in the middle of it."""
+    run_id = await runs.create(wire, f"[[sleep {2000 * SILENCE_SEC:.0f}]]")
+    await asyncio.sleep(SILENCE_SEC / 2)
+    before = service.wake_ups
+    await asyncio.sleep(SILENCE_SEC)
+    woken = service.wake_ups - before
+    await runs.settled(wire, run_id, "waiting_user")
+    return woken
 
 
 async def _play(service: Service, wire: Connection, taken: Taken) -> None:
