@@ -90,7 +90,7 @@ async def _transactions(wire: Connection) -> float:
 
 
 async def _refused(bench: Bench) -> list[Figure]:
-    each, rush = bench.rounds(100, 20), bench.rounds(100, 20)
+    each, rush = bench.rounds(100, 15), bench.rounds(100, 15)
     room = CLIENTS * (each + rush + POSTS)
     async with _busy(bench, max_queued=room + CLIENTS) as (service, wire), AsyncExitStack() as stack:
         few = await stack.enter_async_context(_clients(service, CLIENTS))

@@ -28,7 +28,7 @@ async def _lines(bench: Bench) -> Figure:
     async with bench.visited() as (service, wire):
         costs = [
             (await _cost(service, wire, lines), await _cost(service, wire, 0))
-            for _ in range(bench.rounds(8, 10))
+            for _ in range(bench.rounds(8, 6))
         ]
     with_them, without = map(min, zip(*costs, strict=True))
     return Figure(

@@ -20,7 +20,7 @@ SAME = 0.95
 async def measure(bench: Bench) -> list[Figure]:
     rates: dict[int, list[float]] = {FEW: [], MANY: []}
     cpu: list[float] = []
-    rounds, count = bench.rounds(5, 2), bench.rounds(800, 160)
+    rounds, count = bench.rounds(5, 2), bench.rounds(800, 120)
     with bench.service() as service:
         for _ in range(rounds):
             rates[FEW].append(await _rate(service, FEW, count))

@@ -22,7 +22,7 @@ async def measure(bench: Bench) -> list[Figure]:
 
 
 async def _soon(bench: Bench) -> list[Figure]:
-    count = bench.rounds(2000, 600)
+    count = bench.rounds(2000, 400)
     async with bench.visited() as (service, wire):
         await runs.two_turns(wire)
         run_id, heard = await _waiting(wire)
@@ -46,7 +46,7 @@ async def _soon(bench: Bench) -> list[Figure]:
 
 async def _deliveries(bench: Bench) -> list[Figure]:
     """Beyond the same run that nobody follows; each followed by a bare fan-out of as many frames."""
-    count = bench.rounds(200, 60)
+    count = bench.rounds(200, 40)
     ours, bare = list[float](), list[float]()
     async with bench.visited() as (service, wire):
         await _paced(service, wire, 10, 1)
@@ -86,7 +86,7 @@ async def _crowd(bench: Bench) -> list[Figure]:
         async with following(service, run_id, MANY, heard) as listeners:
             after = service.rss
             with_them, without = list[float](), list[float]()
-            for _ in range(bench.rounds(100, 40)):
+            for _ in range(bench.rounds(100, 25)):
                 with_them.append(await _two_turns(service, wire))
                 without.append(await _two_turns(empty, other))
             if any(listener.is_over for listener in listeners):

@@ -14,7 +14,7 @@ from bench.service import Service
 from bench.wire import Connection
 
 WARM_UP = 20
-SILENCE_SEC = 1.5
+SILENCE_SEC = 1.0
 
 
 @dataclass(slots=True)
